@@ -12,7 +12,7 @@ import torch
 from measure import HEADER, arguments, compare, report
 from transformers import BertConfig, BertForSequenceClassification
 
-from fivelenses.lenses.hessian import curvatures
+from fivelenses.lenses.classifier_loss import curvatures
 
 LAYERS, HEADS = 2, 4
 PRECISION, MOST = 1e-6, 3000

@@ -11,8 +11,7 @@ from measure import HEADER, arguments, compare, report
 from scipy.spatial import procrustes
 from sklearn.neighbors import NearestNeighbors
 
-from fivelenses.lenses.cka import debiased_linear_cka
-from fivelenses.lenses.similarities import mutual_neighbours, procrustes_distance
+from fivelenses.lenses.similarities import debiased_linear_cka, mutual_neighbours, procrustes_distance
 
 K = 10
 

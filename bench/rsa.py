@@ -8,10 +8,10 @@ The plain way makes both kernels, takes their upper triangles and correlates the
 import numpy as np
 from measure import HEADER, arguments, compare, report
 
-from fivelenses.lenses.rsa import similarity
+from fivelenses.lenses.similarities import rsa
 
 
-def plain_similarity(x: np.ndarray, y: np.ndarray) -> float:
+def plain_rsa(x: np.ndarray, y: np.ndarray) -> float:
     kernels = []
     for rows in (x, y):
         unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -33,7 +33,7 @@ def main() -> None:
     shapes = [(1000, 128), *([] if quick else [(5000, 384), (5000, 768)])]
     print(HEADER)
     for n, d in shapes:
-        plain, ours = compare(plain_similarity, similarity, layer_pair(n, d), layer_pair(200, 16), repeats)
+        plain, ours = compare(plain_rsa, rsa, layer_pair(n, d), layer_pair(200, 16), repeats)
         print(report(f"RSA ({n}, {d})", plain, ours), flush=True)
 
 

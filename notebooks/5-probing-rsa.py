@@ -549,7 +549,7 @@ def how_structure_changes(rows):
 # %% tags=["method"]
 import numpy as np
 
-from fivelenses.lenses.rsa import similarity as rsa
+from fivelenses.lenses.similarities import rsa
 
 chance = np.random.default_rng(0)
 x = chance.normal(size=(40, 8))  # forty tokens in one encoder

@@ -8,7 +8,7 @@ from fivelenses import comparison
 from fivelenses.activations import stream
 from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with, layers_rolled_back
 from fivelenses.lenses.cca import svcca_distance
-from fivelenses.lenses.rsa import sample_positions, similarity
+from fivelenses.lenses.similarities import rsa, sample_positions
 from fivelenses.models import encoders
 from fivelenses.tasks import folds
 
@@ -35,7 +35,7 @@ def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_example
     last = table.iloc[-1]
     # Fused attention, which the stream takes where no weights are wanted, rounds in another order.
     assert last["svcca"] == pytest.approx(svcca_distance(x, y, variance_kept=0.9), rel=1e-6)
-    assert last["rsa"] == pytest.approx(similarity(x[positions], y[positions]), rel=1e-6)
+    assert last["rsa"] == pytest.approx(rsa(x[positions], y[positions]), rel=1e-6)
     assert (last["tokens"], last["rsa_tokens"], last["examples"]) == (len(x), 100, 40)
 
 

@@ -82,7 +82,7 @@ def without_extras(code: str) -> subprocess.CompletedProcess:
 def test_the_lenses_need_no_package_of_an_extra():
     lenses = {file.stem for file in (ROOT / "lib" / "fivelenses" / "lenses").glob("[!_]*.py")}
     # These two measure a classifier on encoded examples.
-    alone = sorted(lenses - {"classifier_loss", "hessian"})
+    alone = sorted(lenses - {"classifier_loss"})
     ended = without_extras("\n".join(f"import fivelenses.lenses.{name}" for name in alone))
     assert len(alone) > 15 and not ended.stderr
 

@@ -17,7 +17,7 @@ from fivelenses.activations import stream
 from fivelenses.cli import app
 from fivelenses.comparison import compare_with
 from fivelenses.files import project_folder
-from fivelenses.lenses.cka import debiased_linear_cka
+from fivelenses.lenses.similarities import debiased_linear_cka
 from fivelenses.models import encoders
 from fivelenses.models.layers import roll_back
 from fivelenses.models.symmetries import permuted_neurons, rescaled_queries, rotated_values

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from fivelenses.activations import Activations, stream, stream_rolled_back
-from fivelenses.lenses import cca, cka, rsa
+from fivelenses.lenses import cca, similarities
 from fivelenses.lenses.attention import JSAccumulator
 from fivelenses.lenses.moments import Moments, bytes_needed, scatter_of
 from fivelenses.models.layers import layer_list
@@ -124,7 +124,7 @@ class CCA:
             crossed = self._moments[self._layer].null(*pair).xy if measure == "svcca_null" else scatter.xy
             sides = [cca.truncated(of_side, share) for of_side in of_sides]
             if measure == "cka":
-                row[measure] = cka.linear_cka(scatter)
+                row[measure] = similarities.linear_cka(scatter)
             else:
                 row[measure] = float(cca.pwcca(crossed, *sides) if measure == "pwcca" else cca.svcca(crossed, *sides))
         return row | {"tokens": scatter.n}
@@ -165,8 +165,7 @@ class RSA:
     `rsa_tokens`; without a fold, there is no `rsa_null`.
 
     Args:
-        positions: positions in the stream of the tokens compared, from :func:`fivelenses.lenses.rsa.sample_positions`;
-            all tokens by default.
+        positions: of the tokens compared in the stream, from `lenses.similarities.sample_positions`; all by default.
         null_seed: of the permutations; without a seed there is no column `rsa_null`.
     """
 
@@ -186,14 +185,14 @@ class RSA:
             sampled = positions_in_batch(self._positions, self._tokens, len(fold_of)).to(fold_of.device)
         self._tokens += len(fold_of)
         for layer, moments in self._moments.items():
-            rows = (rsa.unit_rows(batch.tokens(layer)[sampled]) for batch in batches)
+            rows = (similarities.unit_rows(batch.tokens(layer)[sampled]) for batch in batches)
             moments.update(*rows, fold_of=fold_of[sampled])
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         scatter = self._moments[layer].pair(*pair, left_out)
-        row = {"rsa": rsa.correlation(scatter)}
+        row = {"rsa": similarities.rsa(scatter)}
         if self._null_seed is not None and left_out is None:
-            row["rsa_null"] = rsa.correlation(self._moments[layer].null(*pair))
+            row["rsa_null"] = similarities.rsa(self._moments[layer].null(*pair))
         return row | {"rsa_tokens": scatter.n}
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
@@ -341,7 +340,7 @@ def last_layer_movement(
     def movement(model: nn.Module) -> float:
         after = tokens(model)
         common = nn.functional.normalize(after.double(), dim=1).mean(0).square().sum()
-        return 1.0 if 1 - common < rsa.EQUAL_COSINES else 1 - rsa.similarity(before, after, sample=None)
+        return 1.0 if 1 - common < similarities.EQUAL_COSINES else 1 - similarities.rsa(before, after, sample=None)
 
     return movement
 

@@ -28,9 +28,7 @@ from fivelenses.book.cards import render
 from fivelenses.files import written_beside
 from fivelenses.judging import Interval, jackknife, listed
 from fivelenses.lenses import weights
-from fivelenses.lenses.cka import debiased_linear_cka
-from fivelenses.lenses.rsa import similarity
-from fivelenses.lenses.similarities import mutual_neighbours, permuted_null
+from fivelenses.lenses.similarities import debiased_linear_cka, mutual_neighbours, permuted_null, rsa
 from fivelenses.models import encoders, twins
 from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import layer_list, part, projections
@@ -49,7 +47,7 @@ ANSWERS = {
     "learning": ("svcca", "neighbours", "last"),
 }
 # Similarities of a sample of words; 1 minus them is the change.
-SAMPLED = dict(cka_debiased=debiased_linear_cka, rsa=partial(similarity, sample=None), neighbours=mutual_neighbours)
+SAMPLED = dict(cka_debiased=debiased_linear_cka, rsa=partial(rsa, sample=None), neighbours=mutual_neighbours)
 STREAMED = ("js", "svcca", *SAMPLED)
 LENSES = (*STREAMED, "weights", "last")
 TWIN, FUNCTIONAL_TWIN, OTHER, ROUNDED = "twin", "functional_twin", "other", "rounded"

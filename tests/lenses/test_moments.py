@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from fivelenses.lenses import moments
 from fivelenses.lenses.cca import svcca_distance
-from fivelenses.lenses.cka import linear_cka
 from fivelenses.lenses.moments import Moments, bytes_needed
-from fivelenses.lenses.similarities import permuted_null
+from fivelenses.lenses.similarities import linear_cka, permuted_null
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((300, 4)) * [1, 0.5, 2, 0.1] + 50

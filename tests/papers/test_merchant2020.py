@@ -16,7 +16,7 @@ from tests import chapters
 import toyworld
 from fivelenses.activations import represent
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED
-from fivelenses.lenses import rsa
+from fivelenses.lenses.similarities import rsa
 from fivelenses.models.twins import moved_at_random
 from fivelenses.papers import merchant2020_probes as probes
 from fivelenses.papers.merchant2020 import inputs, pretrained_and_fine_tuned, similarities, similarity_to_first
@@ -333,7 +333,7 @@ def test_special_tokens_do_not_count(models, toy_tokenizer):
         kept = examples.select([row for row in range(12) if row % 10 != fold])
         base, other = (represent(model, kept, [3])[3] for model in models.values())
         measured = table[(table["layer"] == 3) & (table["fold"] == fold)]["similarity"].item()
-        assert measured == pytest.approx(rsa.similarity(base, other), abs=1e-5)
+        assert measured == pytest.approx(rsa(base, other), abs=1e-5)
 
 
 def test_a_pretraining_whose_trainings_all_diverged_has_no_similarity_and_no_probes(toy_checkpoint):

@@ -1,4 +1,4 @@
-r"""The loss and the error rate of a sequence classifier at any point of its parameter space.
+r"""The loss and the error rate of a sequence classifier at any point of its parameter space, and the loss's curvature.
 
 For n examples :math:`(x_i, y_i)` and a model that predicts :math:`p(y \mid x)` with parameters :math:`\theta`,
 
@@ -16,18 +16,33 @@ Examples are sorted by length, cut into batches with about the same number of to
 some layers move, the hidden states that enter the lowest of them are stored, as far as the given memory reaches; other
 batches are run in full. In the last layer only the first token, which is all that the head reads, goes through the
 feed-forward part. All this changes results only by rounding.
+
+The Hessian :math:`H` of :math:`\mathcal{J}` has a row and a column per parameter, too many to write down. Its product
+with a vector costs about as much as two gradients (Pearlmutter 1994),
+
+.. math::
+
+    H v = \nabla_\theta \bigl(\nabla_\theta \mathcal{J}^\top v\bigr),
+
+and products are all that Lanczos' method (SciPy's ``eigsh``) needs for the largest eigenvalue :math:`\lambda_1`, and
+Hutchinson's for the trace: for signs :math:`z` drawn by lot, :math:`\mathrm{E}[z^\top H z] = \operatorname{tr} H`. The
+part of that sum that belongs to a group of parameters estimates the trace of the group's own block, so all groups share
+the draws. Both are in nats per squared unit of the parameters; times the squared length of a direction, they are in the
+unit in which the widths of a basin along it are measured.
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import datasets
 import numpy as np
 import torch
+from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
 from fivelenses.lenses.directions import Parameters, layer_parameters, placed
@@ -35,8 +50,10 @@ from fivelenses.lenses.landscape import Measurement
 from fivelenses.models.batches import labelled_batches
 from fivelenses.models.layers import layer_list, part
 
-# Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy.
+# Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy; two backward passes
+# keep much of a batch.
 TOKENS_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
+TOKENS_FORTH_AND_BACK = 2**11
 
 # Megabytes that stored states may take.
 STORED_MB = 1000
@@ -51,6 +68,10 @@ AFTER_ATTENTION = {
     "electra": "attention.output",
     "distilbert": "sa_layer_norm",
 }
+
+LANCZOS_VECTORS = 6  # each as long as the parameters
+TOLERANCE = 1e-3  # of the eigenvalue, relative
+LARGEST = 2**31 - 1  # ARPACK counts in 32 bits
 
 
 class _Reached(Exception):
@@ -101,10 +122,7 @@ class ClassifierLoss:
         layers = sorted(set(layers))
         self._model, self._autocast = model, autocast
         self._moving = frozenset(layer_parameters(model, layers))
-        drawn = np.random.default_rng(0).permutation(examples.num_rows)[:limit]
-        if not len(drawn):
-            raise ValueError("There are no examples to measure: check the split and its cap.")
-        examples = examples.select(np.sort(drawn))
+        examples = examples.select(np.sort(np.random.default_rng(0).permutation(examples.num_rows)[:limit]))
         self.n_examples = examples.num_rows
         tokens = TOKENS_AT_ONCE.get(model.device.type, 2**15)
         self._batches = []
@@ -127,8 +145,7 @@ class ClassifierLoss:
 
     def by_example(self, point: Parameters) -> tuple[np.ndarray, np.ndarray]:
         """The loss of each example in nats, and whether it is classified wrongly (0 or 1), in the examples' order."""
-        still = sorted(set(point) - self._moving)
-        if still:
+        if still := sorted(set(point) - self._moving):
             raise ValueError(f"{still[0]!r} is not of the layers that move: name those layers, or leave it out.")
         losses, wrong = [], []
         with placed(self._model, point), self._measuring(), self._first_piece_alone():
@@ -137,8 +154,8 @@ class ClassifierLoss:
                 losses.append(nn.functional.cross_entropy(logits, batch.labels, reduction="none"))
                 wrong.append(logits.argmax(-1) != batch.labels)
         order = np.argsort(np.concatenate([batch.rows for batch in self._batches]))
-        values = (torch.cat(values).double().cpu().numpy()[order] for values in (losses, wrong))
-        return next(values), next(values)
+        losses, wrong = (torch.cat(values).double().cpu().numpy()[order] for values in (losses, wrong))
+        return losses, wrong
 
     def _left_out(self, values: np.ndarray) -> tuple[float, ...]:
         """The mean without each fold; NaN where a fold is all."""
@@ -199,7 +216,7 @@ class ClassifierLoss:
         lower = torch.autocast(
             self._model.device.type, self._autocast or torch.bfloat16, enabled=self._autocast is not None
         )
-        with evaluating(self._model), torch.no_grad(), lower:
+        with _evaluating(self._model), torch.no_grad(), lower:
             yield
 
     @contextmanager
@@ -215,7 +232,7 @@ class ClassifierLoss:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def _evaluating(model: nn.Module) -> Iterator[None]:
     """A model without dropout within a ``with`` block; each module's mode is restored."""
     modes = {module: module.training for module in model.modules()}
     try:
@@ -228,10 +245,119 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 def _bytes(arguments: tuple[tuple, dict]) -> int:
     tensors = [value for value in (*arguments[0], *arguments[1].values()) if isinstance(value, torch.Tensor)]
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return sum(tensor.nbytes for tensor in tensors)
 
 
 def _mean(values: np.ndarray) -> tuple[float, float]:
     """The mean of the examples' values and its standard error; NaN for a single example."""
     deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
     return float(values.mean()), deviation / math.sqrt(len(values))
+
+
+# --- curvature --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The curvature of the loss in the space of some parameters, in nats per squared unit.
+
+    Attributes:
+        top: the largest eigenvalue of their block of the Hessian.
+        trace, trace_standard_error: of the block, the mean over draws.
+    """
+
+    top: float
+    trace: float
+    trace_standard_error: float
+
+
+def curvatures(
+    model: PreTrainedModel, examples: datasets.Dataset, groups: Mapping[str, Sequence[nn.Parameter]], draws: int = 10
+) -> dict[str, Curvature]:
+    """The curvature of the mean cross-entropy of a sequence classifier, without dropout, in each group of parameters.
+
+    Args:
+        model: on the device of the computation; left as it was.
+        examples: encoded, with `labels`.
+        groups: name to parameters of the model; the first group holds the parameters of all others.
+        draws: vectors of signs for the traces, at least two.
+
+    Refused: a loss that is not finite.
+    """
+    whole = list(next(iter(groups.values())))
+    with _twice_differentiable(model):
+        products = _Products(model, examples, whole)
+        signs = torch.Generator().manual_seed(0)
+        parts = np.array([products.signs(whole, signs) for _ in range(draws)])
+        curvature_of = {}
+        for number, (name, parameters) in enumerate(groups.items()):
+            inside = [place for place, one in enumerate(whole) if any(one is other for other in parameters)]
+            traces = parts[:, inside].sum(axis=1)
+            error = traces.std(ddof=1) / np.sqrt(draws)
+            top = _top(products, list(parameters), number)
+            curvature_of[name] = Curvature(top, float(traces.mean()), float(error))
+    return curvature_of
+
+
+class _Products:
+    """Products of the Hessian of the mean loss with vectors in the space of some of `whole`."""
+
+    def __init__(self, model: PreTrainedModel, examples: datasets.Dataset, whole: Sequence[nn.Parameter]) -> None:
+        self._model, self._examples = model, examples.num_rows
+        self._batches = batches = [batch for _, *batch in labelled_batches(examples, model, TOKENS_FORTH_AND_BACK)]
+        # The gradient of a single batch is kept for all products: one product needs as much memory in any case.
+        self._kept = None
+        if len(batches) == 1:
+            self._kept = dict(zip(map(id, whole), self._gradients(*batches[0], whole), strict=True))
+
+    def __call__(self, parameters: Sequence[nn.Parameter], vectors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        total = [torch.zeros_like(one) for one in parameters]
+        kept = self._kept is not None
+        for batch in self._batches:
+            gradients = [self._kept[id(one)] for one in parameters] if kept else self._gradients(*batch, parameters)
+            product = sum((gradient * vector).sum() for gradient, vector in zip(gradients, vectors, strict=True))
+            parts = torch.autograd.grad(product, parameters, retain_graph=kept, materialize_grads=True)
+            for sum_of, part_of in zip(total, parts, strict=True):
+                sum_of += part_of
+        return total
+
+    def _gradients(self, inputs: dict, labels: torch.Tensor, parameters: Sequence[nn.Parameter]) -> tuple:
+        logits = self._model(**inputs).logits
+        loss = nn.functional.cross_entropy(logits, labels, reduction="sum") / self._examples
+        if not loss.isfinite():
+            raise ValueError("The loss is not finite at the model's parameters: a diverged model has no curvature.")
+        return torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+
+    def signs(self, parameters: Sequence[nn.Parameter], generator: torch.Generator) -> list[float]:
+        """What each parameter adds to zᵀHz, for signs z drawn by lot."""
+        drawn = [(2.0 * torch.randint(2, one.shape, generator=generator) - 1).to(one) for one in parameters]
+        pairs = zip(drawn, self(parameters, drawn), strict=True)
+        return [float((one.double() * product.double()).sum()) for one, product in pairs]
+
+
+def _top(products: _Products, parameters: list[nn.Parameter], seed: int) -> float:
+    sizes = [one.numel() for one in parameters]
+
+    def product(vector: np.ndarray) -> np.ndarray:
+        parts = torch.from_numpy(np.ascontiguousarray(vector.ravel(), dtype=np.float32)).split(sizes)
+        parts = [part.view(one.shape).to(one) for part, one in zip(parts, parameters, strict=True)]
+        return torch.cat([part.detach().flatten().cpu() for part in products(parameters, parts)]).numpy()
+
+    operator = LinearOperator((sum(sizes), sum(sizes)), matvec=product, dtype=np.float32)
+    start = np.random.default_rng(seed).standard_normal(sum(sizes)).astype(np.float32)
+    # SciPy's own limit of iterations, ten for each parameter, overflows from 215 million parameters on.
+    limits = {"ncv": min(LANCZOS_VECTORS, sum(sizes)), "maxiter": min(10 * sum(sizes), LARGEST)}
+    return float(eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE, return_eigenvectors=False, **limits)[0])
+
+
+@contextmanager
+def _twice_differentiable(model: nn.Module) -> Iterator[None]:
+    """No dropout, and attention as plain products: the fused kernels have no second derivative."""
+    wanted = {parameter: parameter.requires_grad for parameter in model.parameters()}
+    try:
+        model.requires_grad_(True)
+        with _evaluating(model), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        for parameter, mode in wanted.items():
+            parameter.requires_grad_(mode)

@@ -47,8 +47,9 @@ def labelled_batches(
     The longest come first, so that too large a batch fails at once. Labels that the head does not have are refused.
     """
     labels = np.asarray(examples["labels"])
-    if labels.ndim != 1 or labels.min() < 0 or labels.max() >= model.config.num_labels:
-        raise ValueError(f"The labels are not one integer from 0 to {model.config.num_labels - 1} per example.")
+    if labels.ndim != 1 or not len(labels) or labels.min() < 0 or labels.max() >= model.config.num_labels:
+        most = model.config.num_labels - 1
+        raise ValueError(f"{len(labels)} labels are not one integer from 0 to {most} per example, of one or more.")
     lengths = np.array([len(row) for row in examples["input_ids"]])
     order = np.argsort(-lengths, kind="stable")
     while len(order):

@@ -17,8 +17,8 @@ from transformers import PreTrainedModel
 
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions
+from fivelenses.lenses.classifier_loss import curvatures
 from fivelenses.lenses.directions import Parameters, layer_parameters
-from fivelenses.lenses.hessian import curvatures
 from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.hao2019 import Grid, Models, Plane, at_point, cells_of, loss_of, surface

@@ -43,9 +43,8 @@ from fivelenses.comparison import (
     layers_rolled_back,
     positions_in_batch,
 )
-from fivelenses.lenses.cka import DebiasedCKA
 from fivelenses.lenses.moments import Moments, bytes_needed
-from fivelenses.lenses.similarities import mutual_neighbours, procrustes_distance
+from fivelenses.lenses.similarities import DebiasedCKA, mutual_neighbours, procrustes_distance
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list, roll_back
 from fivelenses.models.symmetries import symmetries_of
@@ -395,7 +394,7 @@ class Neighbours:
     """Mutual nearest neighbours of a sample of tokens; column `neighbours`, a similarity in [0, 1].
 
     Args:
-        positions: of the tokens in the stream, from :func:`fivelenses.lenses.rsa.sample_positions`; they are kept.
+        positions: of the tokens in the stream, from `lenses.similarities.sample_positions`; they are kept.
         k: neighbours of a token.
     """
 

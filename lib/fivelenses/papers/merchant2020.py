@@ -17,7 +17,7 @@ from fivelenses import tasks
 from fivelenses.activations import stream_order
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import RSA, compare_with
-from fivelenses.lenses.rsa import sample_positions
+from fivelenses.lenses.similarities import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import Log, converged, model_of

@@ -15,20 +15,27 @@ from scipy.stats import pearsonr
 
 from fivelenses.lenses import similarities
 from fivelenses.lenses.cca import pwcca_distance, svcca_distance, whitening
-from fivelenses.lenses.cka import DebiasedCKA, debiased_linear_cka, linear_cka
 from fivelenses.lenses.moments import Moments
-from fivelenses.lenses.rsa import correlation, sample_positions, similarity, unit_rows
-from fivelenses.lenses.similarities import mutual_neighbours, permuted_null, procrustes_distance
+from fivelenses.lenses.similarities import (
+    DebiasedCKA,
+    debiased_linear_cka,
+    linear_cka,
+    mutual_neighbours,
+    permuted_null,
+    procrustes_distance,
+    rsa,
+    sample_positions,
+    unit_rows,
+)
 
 seeds = st.integers(0, 2**31)
 
 
-def related(seed, n=100, d1=5, d2=7, away=10.0, dtype=np.float64):
+def related(seed, n=100, d1=5, d2=7, away=10.0):
     """Two representations that share a part, with unequal variances and means away from 0."""
     random = np.random.default_rng(seed)
     x = random.standard_normal((n, d1)) * np.geomspace(1, 0.1, d1) + away
-    y = x @ random.standard_normal((d1, d2)) + random.standard_normal((n, d2)) - away
-    return x.astype(dtype), y.astype(dtype)
+    return x, x @ random.standard_normal((d1, d2)) + random.standard_normal((n, d2)) - away
 
 
 def centred(*sides):
@@ -102,7 +109,7 @@ def plain_neighbours(x, y, k=10):
     [
         (linear_cka, plain_cka),
         (debiased_linear_cka, plain_debiased_cka),
-        (similarity, plain_rsa),
+        (rsa, plain_rsa),
         (procrustes_distance, plain_procrustes),
         (mutual_neighbours, plain_neighbours),
     ],
@@ -157,7 +164,7 @@ def test_debiased_cka_by_hand():
 def test_rsa_by_hand():
     # Cosines of x: 0, 1/√2, 1/√2; of y: 1, 0, 0; their correlation is -1.
     x, y = np.array([[1.0, 0], [0, 2], [3, 3]]), np.array([[1.0, 0], [4, 0], [0, 1]])
-    assert similarity(x, y) == pytest.approx(-1, abs=1e-12)
+    assert rsa(x, y) == pytest.approx(-1, abs=1e-12)
 
 
 def test_procrustes_by_hand():
@@ -188,7 +195,7 @@ def test_principal_directions_are_those_that_are_more_than_rounding():
     redundant = np.column_stack([x, x[:, 0], 3 * x[:, 1] - x[:, 2], np.full(len(x), 7.0)])
     assert (kept(redundant), kept(y)) == (5, 7)
     assert svcca_distance(redundant, y, 1.0) == pytest.approx(svcca_distance(x, y, 1.0), abs=1e-9)
-    normalised = torch.nn.functional.layer_norm(torch.from_numpy(related(0, 2000, 16, dtype=np.float32)[0]), (16,))
+    normalised = torch.nn.functional.layer_norm(torch.from_numpy(related(0, 2000, 16)[0]).float(), (16,))
     assert kept(normalised) == 15
     corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T.repeat(5, 0)
     assert kept(corners, 0.5) == 2
@@ -207,7 +214,13 @@ def test_single_precision_keeps_four_digits_with_a_wide_spectrum():
 
 def test_rsa_keeps_nine_digits_where_all_cosines_are_nearly_one():
     x, y = related(0, n=300, away=1000.0)
-    assert similarity(x, y) == pytest.approx(plain_rsa(x, y), abs=1e-9)
+    assert rsa(x, y) == pytest.approx(plain_rsa(x, y), abs=1e-9)
+
+
+def test_a_representation_wider_than_a_block_has_the_debiased_cka_of_its_kernels():
+    # The upper triangle of a side's own products is gathered some columns at a time.
+    x, y = related(0, n=60, d1=300, d2=300, away=0)
+    assert debiased_linear_cka(x, y) == pytest.approx(plain_debiased_cka(x, y), abs=1e-9)
 
 
 @given(seeds, st.integers(1, 20))
@@ -243,11 +256,11 @@ def test_a_stream_gives_what_the_whole_gives(monkeypatch):
         debiased.update(*pair)
     for measure in (svcca_distance, pwcca_distance, linear_cka, procrustes_distance):
         assert measure(moments.pair()) == pytest.approx(measure(x, y), abs=1e-10)
-    assert correlation(of_units.pair(0, 1)) == pytest.approx(similarity(x, y), abs=1e-10)
+    assert rsa(of_units.pair(0, 1)) == pytest.approx(rsa(x, y), abs=1e-10)
     assert debiased.similarity() == pytest.approx(debiased_linear_cka(x, y), abs=1e-10)
     assert debiased.similarity(1, 1) == 1
     usual = mutual_neighbours(x, y)
-    monkeypatch.setattr(similarities, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(similarities, "NEIGHBOURS_AT_ONCE", 7)
     assert mutual_neighbours(x, y) == usual
 
 
@@ -255,14 +268,14 @@ def test_a_sample_is_of_the_same_rows_of_both_sides():
     x, y = related(1, n=300)
     positions = sample_positions(300, 200, seed=3)
     assert len(set(positions)) == 200 and (np.diff(positions) > 0).all()
-    assert similarity(x, y, 200, 3) == similarity(x[positions], y[positions])
+    assert rsa(x, y, 200, 3) == rsa(x[positions], y[positions])
 
 
 def test_the_null_of_equal_representations_is_that_of_independent_ones():
     x = np.random.default_rng(0).standard_normal((8000, 100))
     assert permuted_null(svcca_distance, x, x) == pytest.approx(1 - 8 / (3 * math.pi) * math.sqrt(1 / 80), abs=0.01)
     assert permuted_null(linear_cka, x, x) == pytest.approx(100 / 8100, rel=0.05)
-    assert permuted_null(similarity, x, x) == pytest.approx(0, abs=0.02)
+    assert permuted_null(rsa, x, x) == pytest.approx(0, abs=0.02)
     again = [permuted_null(linear_cka, x[:1000], x[:1000], seed) for seed in (1, 1, 2)]
     assert again[0] == again[1] != again[2]
 
@@ -276,14 +289,13 @@ X, Y = related(0)
     ("measure", "x", "y", "sentence"),
     [
         (svcca_distance, X[:12], Y[:12], r"n = 12 is not above d1 \+ d2 = 5 \+ 7 = 12"),
-        (lambda x, y: svcca_distance(x, y, 0), X, Y, "variance_kept = 0 is not a share"),
         (lambda x, y: svcca_distance(x, y, math.nan), X, Y, "variance_kept = nan is not a share"),
         (linear_cka, X[:3], Y[:3], "n = 3 rows are too few for CKA"),
         (debiased_linear_cka, np.eye(60), Y[:60], "kernel of representation 0 is constant"),
         (lambda x, y: mutual_neighbours(x, y, 100), X, Y, "k = 100 neighbours of 100 rows"),
-        (similarity, X[:2], Y[:2], "n = 2 tokens are too few"),
-        (similarity, X, np.where(np.arange(100)[:, None] == 7, 0, Y), "Row 7 is the zero vector"),
-        (similarity, np.arange(1.0, 101)[:, None] * X[:1], Y, "All cosines of the first representation are equal"),
+        (rsa, X[:2], Y[:2], "n = 2 tokens are too few"),
+        (rsa, X, np.where(np.arange(100)[:, None] == 7, 0, Y), "Row 7 is the zero vector"),
+        (rsa, np.arange(1.0, 101)[:, None] * X[:1], Y, "All cosines of the first representation are equal"),
     ],
 )
 def test_what_has_no_value_is_refused(measure, x, y, sentence):
@@ -295,18 +307,3 @@ def test_what_has_no_value_is_refused(measure, x, y, sentence):
 def test_few_rows_are_warned_of(measure):
     with pytest.warns(UserWarning, match="n = 69 rows are fewer than 10 × d = 70"):
         measure(X[:69], Y[:69])
-
-
-def test_a_wide_representation_has_the_debiased_cka_of_its_kernels():
-    # Wider than the blocks in which the upper triangle of a side's own products is gathered.
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(60, 300, generator=generator, dtype=torch.float64)
-    y = x + torch.randn(60, 300, generator=generator, dtype=torch.float64)
-    kernels = []
-    for rows in (x, y):
-        kernel = rows @ rows.T
-        kernel.fill_diagonal_(0)
-        means, total = kernel.sum(0) / 58, kernel.sum() / (59 * 58)
-        kernels.append((kernel - means - means[:, None] + total).fill_diagonal_(0))
-    expected = (kernels[0] * kernels[1]).sum() / (kernels[0].norm() * kernels[1].norm())
-    assert debiased_linear_cka(x, y) == pytest.approx(float(expected), abs=1e-9)
