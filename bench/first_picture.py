@@ -108,12 +108,13 @@ def answer(table: pd.DataFrame) -> str:
         raise ValueError("The first page's answer no longer holds of the records: rewrite it in this script.")
     ends = [[curve.iloc[place] for curve in similarity] for place in (0, -1)]
     return (
-        "<p>The higher a layer, the more fine-tuning changes its output. In all three encoders where we measured it, "
-        f"similarity to the pre-trained encoder falls by {min(ends[0]):.2f} to {max(ends[0]):.2f} in the first layer "
-        f"and by {min(ends[1]):.2f} to {max(ends[1]):.2f} in the last. The weights do not follow: in encoders of six "
-        f"and eight layers none moves more than {most:.1f} times as far as another, in one of twelve the last moves "
-        f"{deep:.1f} times as far as the least. The encoders differ in attention, which changes most in the last "
-        "layer of all-MiniLM and in the third of toy BERTs.</p>"
+        "<p>Averaged over tasks, fine-tuning changes the output of a layer more the higher it lies. In all three "
+        f"encoders where we measured it, similarity to the pre-trained encoder falls by {min(ends[0]):.2f} to "
+        f"{max(ends[0]):.2f} in the first layer and by {min(ends[1]):.2f} to {max(ends[1]):.2f} in the last; on a single "
+        "task, neighbours can change places. The weights follow less: in encoders of six and eight layers none moves "
+        f"more than {most:.1f} times as far as another, in one of twelve the last moves {deep:.1f} times as far as the "
+        "least. The encoders differ in attention, which changes most in the last layer of all-MiniLM and in the third "
+        "of toy BERTs.</p>"
     )
 
 
@@ -137,9 +138,9 @@ def picture(table: pd.DataFrame) -> str:
         f'xmlns="http://www.w3.org/2000/svg">\n{drawn}</svg>\n'
         "<figcaption>How much fine-tuning changes each layer, from the first (left) to the last, under four lenses. "
         "The number below is the highest bar. Lines across the bars are controls without a task: weights moved "
-        "as far at random, and in the last column a training on shuffled labels. Means over tasks and seeds "
-        "(chapters 4 to 7). Attention is a divergence, features an SVCCA distance, similarity 1 − RSA, and weights a "
-        "share of their length.</figcaption></figure>"
+        "as far at random, and in the last column a training on shuffled labels. Means over tasks and seeds: toy BERTs "
+        "of chapter 7, weights of the others of chapter 4, all else of chapters 5 and 6. Attention is a divergence, "
+        "features an SVCCA distance, similarity 1 − RSA, and weights a share of their length.</figcaption></figure>"
     )
 
 

@@ -239,7 +239,7 @@ def on_controls(claim: Claim, verdict: Verdict) -> list[str]:
     for name, control in verdict.controls.items():
         held = control.reason or f"it holds in {len(control.of(HOLDS))} of {len(control.groups)}"
         meaning = "it does not speak of what training does" if name in TWINS else "it needs no task that can be learned"
-        so = f", so {meaning}" if control.outcome == REPRODUCED else ""
+        so = f", so {meaning}" if control.outcome == verdict.outcome == REPRODUCED else ""
         said.append(f"On {CONTROLS[name]}: {control.outcome} ({held}){so}.")
     if not any(name in verdict.controls for name in TWINS):
         said.append(f"No twin: {claim.no_twin or 'this run has none'}.")

@@ -31,7 +31,8 @@ Matrix = Mapping[str, Mapping[str, Mapping[str, View]]]  # paper to claim to run
 def by_claim(runs: Iterable[BookRun]) -> Matrix:
     """What runs say of each claim, published ones first: papers in the order of `PAPERS`, then what is no paper's."""
     papers: dict[str, dict[str, dict[str, View]]] = {paper: {} for paper in (*PAPERS.values(), OURS)}
-    for run in sorted(runs, key=lambda run: (run.chapter.number, run.committed is None)):
+    # Published runs first, so that claims have their runs in the order of the matrix's columns.
+    for run in sorted(runs, key=lambda run: (run.committed is None, run.chapter.number)):
         of_paper = papers[PAPERS.get(run.chapter.paper, OURS)]
         for claim, verdict in judging.load(run.folder):
             of_paper.setdefault(claim.key, {})[run.title] = view(run, claim, verdict)
