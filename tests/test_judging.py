@@ -375,7 +375,7 @@ def test_one_part_decides_its_group_and_its_size_is_that_of_the_threshold(outcom
 
 
 def test_a_threshold_of_a_ratio_is_one_and_moves_by_its_logarithm():
-    assert claim(unit="ratio").threshold("") == 1 and claim(unit="ratio").of_order("")
+    assert claim(unit="ratio").threshold("") == 1
     assert claim(above=4, unit="ratio", because="so").threshold("", 0.5) == 2
 
 

@@ -11,7 +11,7 @@ included (Searle, Casella and McCulloch 1992, chapter 4)::
     V = M + E − I, without M or E where it is no larger than I
 
 M and E both contain the interaction, so it is subtracted once. The interval is Student's t with Satterthwaite's degrees
-of freedom, V² / Σ part²/degrees. In simulation, 95 % intervals cover 93 to 97 % with five models, 92 to 98 with three,
+of freedom, V² / Σ part²/degrees; in simulation, 95 % intervals cover 93 to 97 % with five models, 92 to 98 with three
 and as few as 87 with two. A measure that is no mean over examples (SVCCA) is measured again without each of K folds;
 the pseudo-values p_ik = K θ_i − (K−1) θ_i(k) then take the place of the scores x_ij (Shao and Tu 1995, section 2.3).
 
@@ -62,7 +62,6 @@ OF_GAIN = 0.1  # of the gain over the null rate that the paper reports, where it
 SETTINGS = {"thresholds × 0.75": (0.75, LEVEL), "thresholds × 1.25": (1.25, LEVEL)}
 SETTINGS |= {"90 % intervals": (1.0, 0.90), "99 % intervals": (1.0, 0.99)}
 
-Numbers = float | dict[str, float]
 Record = pd.DataFrame | Mapping[str, pd.DataFrame] | Missing
 
 
@@ -89,10 +88,10 @@ class Interval:
 
     Attributes:
         mean: the estimate, or of a ratio (`log`) its logarithm, so that doubling counts as much as halving.
-        models, examples: how many it rests on, 0 examples where these are given. One model says nothing about others.
+        models, examples: how many it rests on, 0 examples where these are given.
         bounded: whether each end is known: at the edge of a grid, a value is at least, or at most, what was measured.
         within: what the number can be; the interval goes no further.
-        tests: intervals of which as many hold together, with Bonferroni's correction.
+        tests: so many intervals hold together, with Bonferroni's correction.
 
     >>> crossed(np.array([[1.0, 2, 3, 4], [2, 3, 4, 7]]))
     3.25 [-0.24, 6.74]
@@ -113,7 +112,7 @@ class Interval:
     def variance(self) -> Source:
         """V, with Satterthwaite's degrees."""
         own = [one.variance > EQUAL * self.interaction.variance for one in (self.by_model, self.by_example)]
-        return added((self.by_model, self.by_example, self.interaction), (*own, 1 - sum(own)))
+        return _added((self.by_model, self.by_example, self.interaction), (*own, 1 - sum(own)))
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """mean ± t √V, in the measure's own units; infinite where an end is not known."""
@@ -159,7 +158,7 @@ class Interval:
         """Of two that share neither models nor examples, such as two tasks; of ratios, the first over the second."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in ("by_model", "by_example", "interaction"))
         models, examples = min(self.models, other.models), min(self.examples, other.examples)
-        return Interval(self.mean - other.mean, *map(added, pairs), models, examples, self.log)
+        return Interval(self.mean - other.mean, *map(_added, pairs), models, examples, self.log)
 
     def _in_units(self, value: float) -> float:
         with np.errstate(over="ignore"):
@@ -169,7 +168,7 @@ class Interval:
         return f"{self.estimate:.3g} [{self.low:.2f}, {self.high:.2f}]"
 
 
-def added(sources: Sequence[Source], signs: Sequence[int] = (1, 1)) -> Source:
+def _added(sources: Sequence[Source], signs: Sequence[int] = (1, 1)) -> Source:
     """Sources added (1), subtracted (−1) or left out (0), with degrees V² / Σ part²/degrees, at least 1."""
     terms = [(sign * one.variance, one.degrees) for one, sign in zip(sources, signs, strict=True)]
     variance = sum(term for term, _ in terms)
@@ -180,14 +179,14 @@ def added(sources: Sequence[Source], signs: Sequence[int] = (1, 1)) -> Source:
 
 def crossed(values: np.ndarray) -> Interval:
     """The interval of the mean of `values` (models, examples), every model scored on the same examples."""
-    return _interval(*_of_scores(values))
+    return _interval([_of_scores(values)])
 
 
 def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
     """The mean of `values` (models, examples) minus that of other models, on the same examples; models that belong
     together are paired by `crossed(values - reference)`.
     """
-    return _compared([_of_scores(values), _of_scores(reference)], paired=False)
+    return _interval([_of_scores(values), _of_scores(reference)], paired=False)
 
 
 def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: bool = False) -> Interval:
@@ -197,7 +196,7 @@ def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: b
     >>> jackknife(np.array([0.50, 0.54]), np.array([[0.49, 0.50, 0.51], [0.54, 0.53, 0.55]])).estimate
     0.52
     """
-    return _interval(*_of_folds(theta, left_out), examples, log)
+    return _interval([_of_folds(theta, left_out)], examples=examples, log=log)
 
 
 def over_seeds(theta: np.ndarray, log: bool = False, step: float = 0.0) -> Interval:
@@ -215,7 +214,7 @@ def over_seeds(theta: np.ndarray, log: bool = False, step: float = 0.0) -> Inter
 
 def estimate(
     rows: pd.DataFrame,
-    function: Callable[[pd.DataFrame], Numbers],
+    function: Callable[[pd.DataFrame], float | dict[str, float]],
     models: str | Sequence[str] = "seed",
     unit: str | Mapping[str, str] = "",
     reference: pd.DataFrame | None = None,
@@ -224,8 +223,7 @@ def estimate(
 
     Args:
         rows: of one group; with `fold` (−1: on all examples) and `examples`, or without, for examples that are given.
-        function: is called with the rows of each model, on all examples and without each fold; NaN without each fold
-            is a number whose examples are given.
+        function: of the rows of each model, on all examples and without each fold; NaN where examples are given.
         models: the column, or columns, that tell models apart; PAIR for all pairs of models.
         unit: `ratio` for what is judged by its logarithm; by part where parts differ.
         reference: rows of what is subtracted; models of the same names are pairs.
@@ -240,7 +238,9 @@ def estimate(
     found = {}
     for part in sides[0]:
         log = of_part(unit, part) == RATIO
-        found[part] = _estimate([side[part] for side in sides], tuple(columns) == PAIR, examples, log)
+        of_sides = [_replicates(side[part].astype(float).unstack(), tuple(columns) == PAIR, log) for side in sides]
+        paired = sides[0].index.equals(sides[-1].index)
+        found[part] = _interval(of_sides, paired, examples, log)
     return found[""] if list(found) == [""] else found
 
 
@@ -252,32 +252,25 @@ def _by_part(rows: pd.DataFrame, function: Callable, columns: list[str]) -> pd.D
     return table.set_index(pd.MultiIndex.from_tuples(values))
 
 
-def _estimate(sides: list[pd.Series], pairs: bool, examples: int, log: bool) -> Interval:
-    """From one number per model (or pair of models) and fold, minus those of a reference where there are two sides."""
-    replicates, names = [], []
-    for side in sides:
-        wide = side.astype(float).unstack()  # models × folds
-        theta, left_out = wide[WHOLE], wide.drop(columns=WHOLE)
-        left_out = left_out.iloc[:, :0] if left_out.isna().all(axis=None) else left_out
-        lacking = theta.isna() | left_out.isna().any(axis=1)
-        if lacking.any():
-            raise ValueError(f"Some models lack folds that others have: {wide.index[lacking].tolist()}.")
-        values = theta.to_numpy(), left_out.to_numpy()
-        if log and min(values[0].min(), values[1].min(initial=1)) <= 0:
-            raise ValueError("A ratio is judged by its logarithm, so each has to be positive.")
-        values = tuple(map(np.log, values)) if log else values
-        values = tuple(_over_models(list(wide.index), one) for one in values) if pairs else values
-        names.append(list(wide.index))
-        replicates.append(_of_folds(*values))
-    return _compared(replicates, names[0] == names[-1], examples, log)
+def _replicates(wide: pd.DataFrame, pairs: bool, log: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What an interval is made from, out of the numbers of models (or pairs of models) × folds."""
+    theta, left_out = wide[WHOLE], wide.drop(columns=WHOLE)
+    left_out = left_out.iloc[:, :0] if left_out.isna().all(axis=None) else left_out
+    lacking = theta.isna() | left_out.isna().any(axis=1)
+    if lacking.any():
+        raise ValueError(f"Some models lack folds that others have: {wide.index[lacking].tolist()}.")
+    values = theta.to_numpy(), left_out.to_numpy()
+    if log and min(values[0].min(), values[1].min(initial=1)) <= 0:
+        raise ValueError("A ratio is judged by its logarithm, so each has to be positive.")
+    values = tuple(map(np.log, values)) if log else values
+    return _of_folds(*(_over_models(list(wide.index), one) for one in values) if pairs else values)
 
 
 def _over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
     """From values of all pairs of m models, (pairs, …), to one pseudo-value per model, (m, …), with the same mean.
 
     Pairs that share a model are not independent, so models are left out, too (Arvesen 1969): with U the mean over all
-    pairs and U(i) that over the pairs without model i, the pseudo-value is m U − (m−1) U(i). Two models are one pair,
-    whose interval says nothing about other models.
+    pairs and U(i) that over the pairs without model i, the pseudo-value is m U − (m−1) U(i). Two models are one pair.
     """
     models = sorted({model for pair in pairs for model in pair})
     m, mean = len(models), values.mean(axis=0)
@@ -301,17 +294,17 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
         minus_null: subtract what a model scores that does not read.
     """
     given = [side for side in (predictions, reference) if side is not None]
-    sides = [_by_model(side, minus_null) for side in given]
-    if all(metric != "matthews" and (weight == 1).all() for metric, weight, *_ in sides):
-        values = [_of_scores(right) for _, _, right, *_ in sides]
+    sides = [_by_model(side, ["seed"], minus_null) for side in given]
+    if all(side["metric"] != "matthews" and (side["weight"] == 1).all() for side in sides):
+        values = [_of_scores(side["score"]) for side in sides]
     else:
         values = [_of_folds(*_without_folds(side)) for side in sides]
     seeds = [sorted(side["seed"].unique()) for side in given]
-    return _compared(values, len(seeds[-1]) == 1 or seeds[0] == seeds[-1], predictions["example"].nunique())
+    return _interval(values, len(seeds[-1]) == 1 or seeds[0] == seeds[-1], predictions["example"].nunique())
 
 
 def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd.DataFrame | Missing:
-    """Scores on all examples and without each fold of them, as `estimate` takes them, from predictions by example
+    """Scores on all examples and without each fold of them, from predictions by example
     (`checkpoints.tables.by_example`) of models that the columns `by` tell apart.
 
     Returns:
@@ -326,7 +319,7 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
     by, tables = list(by), []
     count = predictions.groupby(by)["example"].transform("size")
     for (_, examples), alike in predictions.groupby(["metric", count], sort=False):
-        theta, left_out = _without_folds(_by_model(alike, False, by))
+        theta, left_out = _without_folds(_by_model(alike, by))
         names = pd.MultiIndex.from_frame(alike[by].drop_duplicates().sort_values(by))
         values = np.column_stack([theta, left_out])
         wide = pd.DataFrame(values, names, pd.RangeIndex(WHOLE, left_out.shape[1], name="fold"))
@@ -334,28 +327,26 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
     return pd.concat(tables, ignore_index=True)
 
 
-def _by_model(rows: pd.DataFrame, minus_null: bool, by: str | list[str] = "seed") -> tuple:
-    """The metric and, as (models, examples): weights, scores, labels and predicted labels."""
-    if rows.duplicated([*([by] if isinstance(by, str) else by), "example"]).any():
+def _by_model(rows: pd.DataFrame, by: list[str], minus_null: bool = False) -> dict:
+    """The metric and, as (models, examples): weights, scores, labels and predicted labels where there are any."""
+    if rows.duplicated([*by, "example"]).any():
         raise ValueError("There are several predictions of one model on one example: give models of one kind.")
-    (metric,) = rows["metric"].unique()
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows]
     wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
     right = wide["score"] - wide["null"] if minus_null else wide["score"]
-    return metric, _finite(wide["weight"]), _finite(right), wide.get("label"), wide.get("predicted")
+    return wide | {"metric": rows["metric"].iloc[0], "weight": _finite(wide["weight"]), "score": _finite(right)}
 
 
-def _without_folds(side: tuple) -> tuple[np.ndarray, np.ndarray]:
+def _without_folds(side: Mapping) -> tuple[np.ndarray, np.ndarray]:
     """The score of each model on all examples (models,), and without each fold (models, folds)."""
-    metric, weight, right, label, predicted = side
-    count = weight.shape[1]
-    fold = folds(np.zeros(count) if label is None else label[0], min(FOLDS, count))
+    weight, count = side["weight"], side["weight"].shape[1]
+    fold = folds(side["label"][0] if "label" in side else np.zeros(count), min(FOLDS, count))
 
     def scored(kept: np.ndarray) -> np.ndarray:
-        if metric != "matthews":
-            return right[:, kept].sum(axis=1) / weight[:, kept].sum(axis=1)
-        of_models = zip(predicted[:, kept], label[:, kept], strict=True)
-        return np.array([tasks.score(metric, *of_model) for of_model in of_models])
+        if side["metric"] != "matthews":
+            return side["score"][:, kept].sum(axis=1) / weight[:, kept].sum(axis=1)
+        of_models = zip(side["predicted"][:, kept], side["label"][:, kept], strict=True)
+        return np.array([tasks.score("matthews", *of_model) for of_model in of_models])
 
     return scored(np.full(count, True)), np.stack([scored(fold != one) for one in np.unique(fold)], axis=1)
 
@@ -372,23 +363,20 @@ def _of_folds(theta: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.n
     return theta, count * theta[:, None] - (count - 1) * left_out
 
 
-def _interval(theta: np.ndarray, values: np.ndarray, examples: int = 0, log: bool = False) -> Interval:
-    """Of the mean over models; without a score, for examples that are given."""
+def _interval(sides: Sequence[tuple], paired: bool = True, examples: int = 0, log: bool = False) -> Interval:
+    """Of the mean of one side, or of the first minus the second, whose models belong together or are others; without a
+    score, for examples that are given.
+    """
+    (theta, values), (reference, others) = sides[0], sides[-1]
+    if len(sides) == 2 and not paired:
+        first, second = (_interval([side], True, examples, log) for side in sides)
+        return replace(first - second, by_example=_of_mean(values.mean(axis=0) - others.mean(axis=0)))
+    if len(sides) == 2:
+        theta, values = theta - reference, values - others
     if not values.shape[1]:
         return over_seeds(theta, log)
     sources = _of_mean(theta), _of_mean(values.mean(axis=0)), _interaction(values)
     return Interval(float(theta.mean()), *sources, len(theta), examples or values.shape[1], log)
-
-
-def _compared(sides: Sequence[tuple], paired: bool, examples: int = 0, log: bool = False) -> Interval:
-    """Of one side; of two, of the first minus the second, whose models belong together or are others."""
-    if len(sides) == 1:
-        return _interval(*sides[0], examples, log)
-    (theta, values), (reference, others) = sides
-    if paired:
-        return _interval(theta - reference, values - others, examples, log)
-    apart = _interval(theta, values, examples, log) - _interval(reference, others, examples, log)
-    return replace(apart, by_example=_of_mean(values.mean(axis=0) - others.mean(axis=0)))
 
 
 def _of_mean(values: np.ndarray) -> Source:
@@ -437,9 +425,9 @@ def unlearned(
 ) -> dict[str, str]:
     """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`.
 
-    What the layers, interventions and controls of a model show that learned nothing is of no task. A task, and each
-    smaller training set of it, was learned where the interval of score minus null rate lies wholly above two points, or
-    a tenth of the gain that the paper reports, and that of score minus a bag of words on the same examples above zero.
+    A task, and each smaller training set of it, was learned where the interval of score minus null rate lies wholly
+    above two points, or a tenth of the gain that the paper reports, and that of score minus a bag of words on the same
+    examples above zero.
 
     Args:
         models, predictions: `ordinary`, and `checkpoints.tables.by_example` of these.
@@ -466,26 +454,25 @@ def unlearned(
 
 def _why_unlearned(models: pd.DataFrame, predicted: pd.DataFrame, gain: float | None, words: pd.DataFrame) -> str:
     """The rest of a sentence about one training set; empty where it was learned."""
-    reached, null = models["score"].mean(), models["null_rate"].mean()
-    least = -1.0 if (predicted["metric"] == "matthews").all() else 0.0
+
+    def said(above: Interval, what: str) -> str:
+        numbers = f"{above.estimate:z.3f} [{above.low:z.3f}, {above.high:z.3f}]".replace("-", "−")
+        return f"its score of {models['score'].mean():.3f} is {numbers} above {what}"
+
     # The interval of two models is wide, but no score is above 1.
+    null, least = models["null_rate"].mean(), -1.0 if (predicted["metric"] == "matthews").all() else 0.0
     margin = LEARNED if gain is None else OF_GAIN * gain
     above = score(predicted, minus_null=True).cut(least - null, 1 - null)
     if above.low > margin + ROUNDING:
         over = None if words.empty else score(predicted, words).cut(least - 1, 1 - least)
         if over is None or over.low > ROUNDING:
             return ""
-        return f"was not clearly learned: its score of {reached:.3f} is {_in_words(over)} above that of a bag of words"
-    said = f"its score of {reached:.3f} is {_in_words(above)} above the null rate"
+        return f"was not clearly learned: {said(over, 'that of a bag of words')}"
     if above.estimate <= margin:
-        return f"was not learned: {said}, not above {margin:.2g}"
-    count = f"{len(models)} model" + "s" * (len(models) > 1)
-    return f"was not clearly learned: {said}, and with {count} the interval reaches below {margin:.2g}"
-
-
-def _in_words(interval: Interval) -> str:
-    """An interval of scores."""
-    return f"{interval.estimate:z.3f} [{interval.low:z.3f}, {interval.high:z.3f}]".replace("-", "−")
+        return f"was not learned: {said(above, 'the null rate')}, not above {margin:.2g}"
+    with_models = f"with {len(models)} model" + "s" * (len(models) > 1)
+    reaches = f"{said(above, 'the null rate')}, and {with_models} the interval reaches below {margin:.2g}"
+    return f"was not clearly learned: {reaches}"
 
 
 def of_size(task: str, examples: int | None = None, encoder: str = "") -> str:
@@ -517,7 +504,7 @@ class Group:
 
     @property
     def models(self) -> int:
-        """Of the part that has fewest; one model says nothing about other seeds."""
+        """Of the part that has fewest."""
         return min(part.interval.models for part in self.parts)
 
     @property
@@ -588,10 +575,8 @@ class Claim:
         per: what a group is, in the singular.
         halves: of a sentence that has two, each with the names of its groups.
         printed: the number that the paper itself prints.
-        no_twin: why no twin can be measured; empty where one can.
-        if_empty: why it cannot be tested where its record has no rows.
-        pools_tasks: a group is a mean over tasks, so that the rows of one that was not learned are taken out;
-            otherwise groups on such a task are left out.
+        no_twin, if_empty: why no twin can be measured, and why a record without rows cannot be judged.
+        pools_tasks: a group is a mean over tasks, so rows of a task that was not learned are taken out, not groups.
         variants: further settings of the multiverse, by name: arguments of the function.
     """
 
@@ -622,13 +607,8 @@ class Claim:
 
     def threshold(self, part: str, factor: float = 1.0) -> float:
         """Of a part; so many times as far from that of an order, a ratio's by its logarithm."""
-        ratio, above = of_part(self.unit, part) == RATIO, of_part(self.above, part)
-        above = float(above or (1 if ratio else 0))
-        return above**factor if ratio else above * factor
-
-    def of_order(self, part: str) -> bool:
-        """Whether a part asks for the sign alone."""
-        return self.threshold(part) == (1 if of_part(self.unit, part) == RATIO else 0)
+        above, ratio = of_part(self.above, part), of_part(self.unit, part) == RATIO
+        return float(above or 1) ** factor if ratio else float(above or 0) * factor
 
 
 def judge(claim: Claim, function: Callable, record: Record, excluded: Mapping[str, str] | None = None) -> Verdict:
@@ -638,7 +618,7 @@ def judge(claim: Claim, function: Callable, record: Record, excluded: Mapping[st
         function: where the claim has `by`, from the rows of one model to a number, or to numbers by part; without, from
             all rows to an Interval per group, Intervals by part, or a reason why it is left out. A group is named by
             its task, a pair of tasks ("rte–mnli"), or a tuple of a name and the tasks that it needs (`of_size`).
-        record: a table, or several by name, of which the function then takes as many.
+        record: a table, or several by name.
         excluded: of `unlearned`: groups on such a task take no part.
 
     >>> table = pd.DataFrame({"task": "rte", "seed": [1, 2, 3], "x": [4.0, 6.0, 5.0]})
@@ -646,9 +626,8 @@ def judge(claim: Claim, function: Callable, record: Record, excluded: Mapping[st
     'reproduced'
     """
     tables, excluded = dict(record) if isinstance(record, Mapping) else {"": record}, excluded or {}
-    for table in tables.values():
-        if isinstance(table, Missing):
-            return Verdict(CANNOT_BE_TESTED, reason=table.sentence)
+    if missing := [table for table in tables.values() if isinstance(table, Missing)]:
+        return Verdict(CANNOT_BE_TESTED, reason=missing[0].sentence)
     verdict = _judge(claim, function, tables, excluded)
     measured = {name for table in tables.values() if "control" in table for name in table["control"].unique()}
     controls = [name for name in CONTROLS if name in measured and not (claim.no_twin and name in TWINS)]
@@ -701,11 +680,7 @@ def _groups(claim: Claim, function: Callable, rows, excluded: Mapping[str, str])
 
 
 def judge_group(
-    claim: Claim,
-    name: str,
-    intervals: Interval | Mapping[str, Interval],
-    factor: float = 1.0,
-    level: float = LEVEL,
+    claim: Claim, name: str, intervals: Interval | Mapping[str, Interval], factor: float = 1.0, level: float = LEVEL
 ) -> Group:
     """Whether a group holds (every part), fails (some part) or is open, with thresholds `factor` times as far."""
     if isinstance(intervals, Interval):
@@ -744,7 +719,8 @@ def as_verdict(claim: Claim, groups: Sequence[Group], left_out: Mapping[str, str
 
 def _in_other_settings(claim: Claim, verdict: Verdict) -> dict[str, str]:
     """The outcome with other thresholds, where some part has one of size, and at other levels."""
-    of_order = all(claim.of_order(part.name) for group in verdict.groups for part in group.parts)
+    names = {part.name for group in verdict.groups for part in group.parts}
+    of_order = all(claim.threshold(name) == claim.threshold(name, 2) for name in names)
     outcomes = {}
     for name, (factor, level) in SETTINGS.items() if verdict.groups else ():
         groups = []
@@ -785,7 +761,7 @@ def listed(words: Iterable[str]) -> str:
 
 
 def save(claims: Iterable[tuple[Claim, Verdict]], folder: Path) -> None:
-    """Write ``claims.json`` into a run's folder, beside and renamed: what the claims are, and what became of them."""
+    """Write ``claims.json`` into a run's folder: what the claims are, and what became of them."""
     entries = [[asdict(claim), asdict(verdict)] for claim, verdict in claims]
     with written_beside(folder / "claims.json") as place:
         place.write_text(json.dumps(entries, indent=1), encoding="utf-8")
@@ -815,13 +791,10 @@ def as_table(claims: Iterable[tuple[Claim, Verdict]]) -> pd.DataFrame:
     """
     rows = []
     for claim, verdict in claims:
-        of_claim = {"claim": claim.key, "verdict": verdict.outcome, "reason": verdict.reason}
-        for group in verdict.groups:
-            of_group = of_claim | {"group": group.name, "group_outcome": group.outcome}
-            for part in group.parts:
-                low, high = part.interval.bounds()
-                numbers = {"estimate": part.interval.estimate, "low": low, "high": high}
-                rows.append(of_group | {"part": part.name, **numbers, "outcome": part.outcome})
-        if not verdict.groups:
-            rows.append(of_claim)
+        of_claim = (claim.key, verdict.outcome, verdict.reason)
+        parts = [(group, part) for group in verdict.groups for part in group.parts]
+        for group, part in parts:
+            numbers = (part.interval.estimate, *part.interval.bounds(), part.outcome)
+            rows.append((*of_claim, group.name, group.outcome, part.name, *numbers))
+        rows += [] if parts else [of_claim + (None,) * 7]
     return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)
