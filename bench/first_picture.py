@@ -111,10 +111,10 @@ def answer(table: pd.DataFrame) -> str:
         "<p>Averaged over tasks, fine-tuning changes the output of a layer more the higher it lies. In all three "
         f"encoders where we measured it, similarity to the pre-trained encoder falls by {min(ends[0]):.2f} to "
         f"{max(ends[0]):.2f} in the first layer and by {min(ends[1]):.2f} to {max(ends[1]):.2f} in the last; on a "
-        "single task, neighbours can change places. The weights follow less: in encoders of six and eight layers none moves "
-        f"more than {most:.1f} times as far as another, in one of twelve the last moves {deep:.1f} times as far as the "
-        "least. The encoders differ in attention, which changes most in the last layer of all-MiniLM and in the third "
-        "of toy BERTs.</p>"
+        "single task, neighbours can change places. The weights follow less: in encoders of six and eight layers none "
+        f"moves more than {most:.1f} times as far as another, in one of twelve the last moves {deep:.1f} times as far "
+        "as the least. The encoders differ in attention, which changes most in the last layer of all-MiniLM and in the "
+        "third of toy BERTs.</p>"
     )
 
 
