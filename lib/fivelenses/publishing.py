@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fivelenses import records
-from fivelenses.book.findings import FILE as FINDINGS
+from fivelenses.book.pages import FINDINGS
 from fivelenses.catalogue import find
 from fivelenses.chapters import ParameterError, find_chapter
 from fivelenses.execution import RunError, of_chapter
@@ -30,19 +30,15 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     one that the book's page of the chapter shows. Refused: a run that is not current, or on the reader's own table.
     """
     job = of_chapter(number, profile, overrides)
-    for name in job.parameters.tasks_trained():
-        if find(name).own:
-            raise RunError(
-                f"{find(name).title} is a table of your own, which readers of a published page do not have: publish "
-                "runs on tasks of the catalogue, and send others as a report."
-            )
+    for task in map(find, job.parameters.tasks_trained()):
+        if task.own:
+            lacking = "which readers of a published page do not have: send a report instead"
+            raise RunError(f"{task.title} is a table of your own, {lacking}.")
     given = {name: value for name, value in job.given.items() if name != "profile"}
     if reason := job.reason:
         options = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in given.items())
-        raise ParameterError(
-            f"Chapter {number} has no current run on {profile} ({reason}): run "
-            f"`fivelenses run {number} --profile {profile}{options}`."
-        )
+        command = f"fivelenses run {number} --profile {profile}{options}"
+        raise ParameterError(f"Chapter {number} has no current run on {profile} ({reason}): run `{command}`.")
     facts = json.loads((job.place / "run.json").read_text(encoding="utf-8"))
     measured = {}
     for file in (file for files in facts["records"].values() for file in files):
@@ -56,32 +52,26 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
 def commit(
     number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping[str, object], leads: bool
 ) -> Path:
-    """Write records and their ``run.json`` where published runs lie, in the place of the run of the same name, whose
-    findings stay.
-
-    Args:
-        number, name: the chapter, and the run: its profile and encoder.
-        measured: record by the name of its file.
-        facts: of the run, from its own ``run.json``.
-        leads: whether the book's page of the chapter shows this run.
+    """Write records, by the names of their files, and their ``run.json`` where published runs lie, in the place of the
+    run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay.
     """
     place = records.committed_folder() / name / find_chapter(number).slug
     with folder_beside(place) as partial:
         for measurement, record in measured.items():
             records.write(partial / f"{measurement}.parquet", record)
         published = {one: facts[one] for one in PUBLISHED_FACTS if one in facts}
-        published |= {"leads": leads, "files": checksums(partial)}
-        (partial / "run.json").write_text(json.dumps(published, indent=1) + "\n", encoding="utf-8")
+        _write_facts(partial, published | {"leads": leads})
         if (place / FINDINGS).is_file():
             shutil.copy(place / FINDINGS, partial)
     return place
 
 
 def stamp(number: int) -> list[Path]:
-    """Write the digest of today's measuring code into a chapter's published records, whose numbers stay.
+    """Write the digest of today's measuring code into a chapter's published records, whose numbers stay; returns the
+    folders of their runs.
 
     For a change of code that changes no number: the chapter on the toy world has to give equal tables before and after,
-    which whoever asks for this has seen. Returns the folders of the runs whose records were stamped.
+    which whoever asks for this has seen.
     """
     chapter = find_chapter(number)
     folders = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
@@ -90,8 +80,10 @@ def stamp(number: int) -> list[Path]:
             record = records.read(file)
             code = records.measuring_code(records.measuring_module(record.identity.function, chapter.measures))
             records.write(file, replace(record, identity=replace(record.identity, code=code)))
-        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        facts["files"] = checksums(folder)
-        with written_beside(folder / "run.json") as place:
-            place.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        _write_facts(folder, json.loads((folder / "run.json").read_text(encoding="utf-8")))
     return folders
+
+
+def _write_facts(folder: Path, facts: Mapping[str, object]) -> None:
+    with written_beside(folder / "run.json") as place:
+        place.write_text(json.dumps({**facts, "files": checksums(folder)}, indent=1) + "\n", encoding="utf-8")

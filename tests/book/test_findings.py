@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from fivelenses import judging, records
-from fivelenses.book import findings, pages
-from fivelenses.book.findings import evaluate
+from fivelenses.book import pages
+from fivelenses.book.pages import BookRun, evaluate, findings_of
 from fivelenses.chapters import find_chapter
-from fivelenses.execution import RunError
+from fivelenses.files import RunError
 from fivelenses.judging import Claim, over_seeds
 from fivelenses.records import Identity, Record
 
@@ -46,28 +46,28 @@ def write_run(folder, top=0.7):
     claim = Claim("rises", "p", "It rises.", "§1", code="rise")
     verdict = judging.judge(claim, rise, pd.DataFrame({"task": ["RTE"] * 3, "x": [4.0, 6.0, 5.0]}))
     judging.save([(claim, verdict)], page)
-    return committed, page
+    return BookRun(find_chapter(1), "small", page, "small-a", True, committed)
 
 
-def write_entry(committed, **changes):
-    (committed / findings.FILE).write_text(yaml.safe_dump([ENTRY | changes], sort_keys=False))
+def write_entry(run, **changes):
+    (run.committed / pages.FINDINGS).write_text(yaml.safe_dump([ENTRY | changes], sort_keys=False))
 
 
 def test_a_sentence_is_filled_with_numbers_of_exhibits_records_claims_and_expressions(tmp_path):
-    committed, page = write_run(tmp_path)
-    assert findings.findings(committed, page) == []
-    write_entry(committed)
-    (found,) = findings.findings(committed, page)
+    run = write_run(tmp_path)
+    assert findings_of(run) == []
+    write_entry(run)
+    (found,) = findings_of(run)
     assert found.says == SAYS
     assert (found.exhibit, found.answer, found.introduction) == ("paper-figure-1", True, False)
 
 
 def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
-    committed, page = write_run(tmp_path)
-    write_entry(committed)
+    run = write_run(tmp_path)
+    write_entry(run)
     write_run(tmp_path, top=0.4)
     with pytest.raises(RunError, match=r"Over \{tokens\} tokens the top.*does not hold.*top = 0.4.*rewrite"):
-        findings.findings(committed, page)
+        findings_of(run)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_a_changed_record_fails_and_names_the_sentence(tmp_path):
     ],
 )
 def test_what_is_not_well_formed_is_refused_and_the_sentence_named(tmp_path, changes, message):
-    committed, page = write_run(tmp_path)
-    write_entry(committed, **changes)
+    run = write_run(tmp_path)
+    write_entry(run, **changes)
     with pytest.raises(RunError, match=f"The finding “{changes.get('says', 'Over')[:5]}.*{message}"):
-        findings.findings(committed, page)
+        findings_of(run)
 
 
 @pytest.mark.parametrize("code", ["__import__('os')", "top.__class__.__mro__", "lambda: 1", "1 / 0", "top >"])
@@ -98,16 +98,15 @@ def test_conditions_run_no_code(code):
 
 
 def test_a_page_says_after_an_exhibit_what_the_paper_shows_and_what_the_run_shows(tmp_path):
-    committed, page = write_run(tmp_path)
-    write_entry(committed)
-    run = pages.BookRun(find_chapter(1), "small", page, "small-a", True, committed)
+    run = write_run(tmp_path)
+    write_entry(run)
     written = [f'<{tag} class="exhibit" id="paper-{key}">' for tag, key in (("figure", "figure-1"), ("div", "table-1"))]
     outputs = [nbformat.v4.new_output("display_data", {"text/html": one}) for one in (*written, "<p>Other.</p>")]
-    below = pages.below_exhibits(pages.findings_of(run)) | {"paper-table-1": "*In the paper*: It falls."}
+    below = pages.below_exhibits(findings_of(run)) | {"paper-table-1": "*In the paper*: It falls."}
     after = [one for output in outputs for one in pages.with_words(output, below)]
     assert [list(output.data) for output in after] == [["text/html"], ["text/markdown"]] * 2 + [["text/html"]]
     assert after[1].data["text/markdown"].endswith("</span>*In this run*: " + SAYS)
     assert after[3].data["text/markdown"] == "*In the paper*: It falls."
-    two = [findings.Finding(exhibit="hao2020-figure-1", says=one, holds="true") for one in ("One.", "Two.")]
+    two = [pages.Finding(exhibit="hao2020-figure-1", says=one, holds="true") for one in ("One.", "Two.")]
     both = pages.below_exhibits(two)["hao2020-figure-1"]
     assert both.startswith("*In the paper*: ") and both.endswith("*In this run*: One. Two.")

@@ -22,9 +22,9 @@ from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import LOCAL_PROFILE, BookRun, assemble, local_runs, published_runs
 from fivelenses.chapters import CHAPTERS
-from fivelenses.execution import RunError, of_chapter, run_all
+from fivelenses.execution import of_chapter, run_all
 from fivelenses.exhibits import Exhibit, dots, in_words, table_html
-from fivelenses.files import folder_beside, project_folder, runs_folder
+from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
 from fivelenses.judging import ORDINARY
 from fivelenses.lenses.checks import invariance_table
 
@@ -100,7 +100,7 @@ def build_page(run: BookRun) -> Path:
     for cell in (cell for cell in page.cells if cell.cell_type == "markdown"):
         # The builder takes a link from the book's first folder for one within the page.
         cell.source = re.sub(r"\[([^\]]+)\]\(/[^)]*\)", r"\1", cell.source)
-    write_notebook(page, source / f"{run.page}.ipynb")
+    _write_notebook(page, source / f"{run.page}.ipynb")
     contents = {"format": "jb-book", "root": run.page, "chapters": [{"file": "glossary"}, {"file": "references"}]}
     (source / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
     with folder_beside(run.folder / "page") as partial:
@@ -117,10 +117,8 @@ def jupyter_book(source: Path, output: Path, *options: str) -> Path:
         log = output / "build.log"
         log.write_text(ended.stdout + ended.stderr, encoding="utf-8")
         lines = [line for line in log.read_text().splitlines() if "WARNING" in line or "ERROR" in line]
-        first = (lines or ended.stderr.strip().splitlines()[-1:] or ["it printed nothing"])[0]
-        raise RunError(
-            f"The book did not build: {first.replace(str(source), 'book')} ({len(lines)} such lines in {log})."
-        )
+        first = (lines or ["it stopped"])[0].replace(str(source), "book")
+        raise RunError(f"The book did not build: {first} ({len(lines)} such lines in {log}).")
     html = output / "_build" / "html"
     add_meanings_of_terms(html)
     # Beside the pages when they are built: each would load a script that is staged with them, a second time.
@@ -152,7 +150,7 @@ def stage(folder: Path, published: Sequence[BookRun]) -> None:
         if reason := of_chapter(run.chapter.number, run.profile).reason:
             waiting = WAITING.format(number=run.chapter.number, reason=reason)
             cell = nbformat.v4.new_markdown_cell(waiting, id="waiting")
-            write_notebook(nbformat.v4.new_notebook(cells=[cell]), folder / f"{run.page}.ipynb")
+            _write_notebook(nbformat.v4.new_notebook(cells=[cell]), folder / f"{run.page}.ipynb")
         else:
             runs.append(run)
     for run in runs:
@@ -161,7 +159,7 @@ def stage(folder: Path, published: Sequence[BookRun]) -> None:
         if len(same) > 1:
             matrix = ledger.matrix_html(same, None, run.up)
             page.cells.append(nbformat.v4.new_markdown_cell(OTHER_RUNS.format(matrix=matrix), id="other-runs"))
-        write_notebook(page, folder / f"{run.page}.ipynb")
+        _write_notebook(page, folder / f"{run.page}.ipynb")
     write_page_of_sweeps(folder)
     write_generated(folder / "_generated", runs)
     configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
@@ -174,8 +172,7 @@ def stage(folder: Path, published: Sequence[BookRun]) -> None:
     (folder / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
 
 
-def write_notebook(page: nbformat.NotebookNode, place: Path) -> None:
-    """A page, in a folder that is made."""
+def _write_notebook(page: nbformat.NotebookNode, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(page, place)
 
@@ -230,8 +227,10 @@ def cases_of_lenses(runs: Sequence[BookRun], prefix: str, encoder: str) -> dict[
     """What pages that are no notebooks print of chapter 7: in how many cases lenses name a trained layer of an encoder,
     by their value and by what a layer adds.
     """
-    run = next(run for run in runs if run.chapter.number == KNOWN_TRUTH and encoder in run.name and run.committed)
-    table, words = pd.read_parquet(run.folder / "known-truth-places.parquet"), {}
+    named = [run for run in runs if run.chapter.number == KNOWN_TRUTH and encoder in run.name and run.committed]
+    if not named:
+        raise RunError(f"The book quotes chapter 7 on {encoder}, which is not published: publish a run of it.")
+    table, words = pd.read_parquet(named[0].folder / "known-truth-places.parquet"), {}
     for name, (measures, reading) in QUOTED.items():
         rows = table[table["measure"].isin(measures) & (table["reading"] == reading)]
         ends = dict.fromkeys([rows["right"].min(), rows["right"].max()])
@@ -244,20 +243,17 @@ def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
     that were fine-tuned as usual on the largest training set that it has of the task. Chapter 7, whose trainings differ
     in length by design, is left out.
     """
-    places = [run.committed for run in runs if run.committed and run.chapter.number != KNOWN_TRUTH]
-    models = every_record(places, "models").drop_duplicates("address")
-    models = models[~models["encoder"].str.startswith("random:")]
+    folders = [run.committed for run in runs if run.committed and run.chapter.number != KNOWN_TRUTH]
+    models, words = (_every_record(folders, name) for name in ("models", "words_by_example"))
+    models = models[~models["encoder"].str.startswith("random:")].drop_duplicates("address")
     # One name for all pre-trainings of an encoder, and without its owner.
     names = models["encoder"].str.replace(r"/seed-\d+$", "", regex=True).str.rpartition("/")[2]
     models = judging.ordinary(models.assign(encoder=names))
     models = models[models["examples"] == models.groupby(["encoder", "task"])["examples"].transform("max")]
-    alike = ["task", "examples", "epochs"]
-    table = models.pivot_table("score", alike, "encoder").reset_index()
-    words = every_record(places, "words_by_example")
+    table = models.pivot_table("score", ["task", "examples", "epochs"], "encoder").reset_index()
     words = words.drop_duplicates(["task", "examples", "seed", "example"]).groupby(["task", "examples"])
     scores = {key: judging.score(rows).estimate for key, rows in words}
-    keys = zip(table["task"], table["examples"], strict=True)
-    table.insert(3, "bag of words", [scores.get(key) for key in keys])
+    table.insert(3, "bag of words", [scores.get(key) for key in zip(table["task"], table["examples"], strict=True)])
     nulls = models.groupby("task")["null_rate"].first()
     known = [(catalogue.find(task), nulls[task]) for task in table["task"]]
     table["task"] = [task.title for task, _ in known]
@@ -265,9 +261,8 @@ def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
     return table.assign(examples=table["examples"].map("{:,}".format), epochs=table["epochs"].map("{:g}".format))
 
 
-def every_record(places: Iterable[Path], name: str) -> pd.DataFrame:
-    """The records of that name of all runs that have one, as one table."""
-    files = [place / f"{name}.parquet" for place in places]
+def _every_record(folders: Iterable[Path], name: str) -> pd.DataFrame:
+    files = [folder / f"{name}.parquet" for folder in folders]
     return pd.concat([records.read(file).table for file in files if file.is_file()])
 
 
@@ -289,26 +284,24 @@ def _sweep(folder: Path) -> dict:
     table, verdicts = pd.read_parquet(folder / "sweep.parquet"), pd.read_parquet(folder / "claims.parquet")
     models, values = table[table["exhibit"] == "models"], {name: table[name].unique() for name in content["swept"]}
     varied = [name for name, several in values.items() if len(several) > 1]
-    pictures = [score_against(models, name, folder.name).html for name in varied if len(models)]
-    claims = [verdicts_by(verdicts, name) for name in varied if len(verdicts)]
-    of_sweep = {"name": folder.name, "chapter": content["chapter"], "profile": content["profile"], "swept": values}
-    return of_sweep | {"pictures": pictures, "claims": claims}
+    shown = [score_against(models, name, folder.name).html for name in varied if len(models)]
+    shown += [verdicts_by(verdicts, name) for name in varied if len(verdicts)]
+    return content | {"name": folder.name, "swept": values, "shown": shown}
 
 
 def verdicts_by(verdicts: pd.DataFrame, parameter: str) -> str:
     """The verdicts over one parameter: a row per claim and verdict, a column per value, with numbers of points."""
     judged = verdicts.drop_duplicates(["point", "claim"])
-    counts = pd.crosstab([judged["claim"], judged["verdict"]], judged[parameter])
-    wide = counts.set_axis([f"{parameter} {value}" for value in counts.columns], axis=1).reset_index()
-    return table_html(wide, f"At how many points each claim has which verdict, by {parameter}.")
+    counts = pd.crosstab([judged["claim"], judged["verdict"]], judged[parameter]).add_prefix(f"{parameter} ")
+    return table_html(counts.reset_index(), f"At how many points each claim has which verdict, by {parameter}.")
 
 
 def score_against(models: pd.DataFrame, parameter: str, sweep: str) -> Exhibit:
     """The scores of a sweep's models that were fine-tuned as usual, a dot each, by task and by a swept parameter.
 
     Args:
-        models: the rows of the exhibit `models` of a sweep's table, see `checkpoints.tables.models`, where the model's
-            own column is called ``table_<name>`` if it has the name of a swept parameter.
+        models: the rows of the exhibit `models` of a sweep's table, where the model's own column is called
+            ``table_<name>`` if it has the name of a swept parameter.
     """
     own = {name: models.get(f"table_{name}", models.get(name)) for name in ("task", "seed", *ORDINARY)}
     usual = [pd.to_numeric(own[name]) == value for name, value in ORDINARY.items()]

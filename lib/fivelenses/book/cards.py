@@ -6,35 +6,25 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from matplotlib.ticker import MaxNLocator
 
-from fivelenses.judging import (
-    CANNOT_BE_TESTED,
-    CONTRADICTED,
-    FAILS,
-    HOLDS,
-    LEVEL,
-    MIXED,
-    OPEN,
-    OURS,
-    REPRODUCED,
-    Claim,
-    Group,
-    Interval,
-    Part,
-    Verdict,
-    listed,
-    of_part,
-)
+from fivelenses import judging
+from fivelenses.judging import FAILS, HOLDS, OPEN, REPRODUCED, Claim, Group, Interval, Part, Verdict, listed
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
 
+# What ends in .html is escaped, Markdown is not; what is asked for and not given is refused.
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=select_autoescape(),
+    undefined=StrictUndefined,
+)
+TEMPLATES.filters["kind"] = lambda outcome: outcome.replace(" ", "-")
 # A sign beside the colour, for readers to whom colours look alike.
-SIGNS = {REPRODUCED: "●", CONTRADICTED: "✕", MIXED: "◐", OPEN: "○", CANNOT_BE_TESTED: "–"}
+SIGNS = dict(zip(judging.OUTCOMES, "●✕◐○–", strict=True))
 CONTROLS = {
     TWIN: "the twin that moved at random",
     FUNCTIONAL_TWIN: "the twin that moved at random until its last layer had changed as much",
@@ -47,13 +37,8 @@ CENSORED = {(True, False): "at least ", (False, True): "at most "}
 
 @dataclass(frozen=True)
 class View:
-    """A claim and what one run says of it.
-
-    Attributes:
-        run: in a reader's words; empty where the page has one run.
-        page, anchor: the address of the run's page, and the name of the view's place on the ledger.
-        figures: texts and addresses of the exhibits that show it.
-        record: where the records lie that it is judged on, if the page does not say so elsewhere.
+    """A claim and what one run says of it: the run in a reader's words (empty on its own page), its page's address, the
+    name of the view's place on the ledger, texts and addresses of exhibits, and where its records lie.
     """
 
     claim: Claim
@@ -97,25 +82,16 @@ class Axis:
         return [(group, part) for group in verdict.groups for part in group.parts if part.name == self.part]
 
 
-@cache
-def environment() -> Environment:
-    """Jinja on this package's templates; what ends in .html is escaped, Markdown is not."""
-    loader = FileSystemLoader(Path(__file__).with_name("templates"))
-    of_templates = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined)
-    of_templates.filters["kind"] = lambda outcome: outcome.replace(" ", "-")
-    return of_templates
-
-
 def render(template: str, **content) -> str:
-    """A template of this package, filled; it is refused where it asks for something that was not given."""
-    return environment().get_template(template).render(signs=SIGNS, **content)
+    """A template of this package, filled."""
+    return TEMPLATES.get_template(template).render(signs=SIGNS, **content)
 
 
 def as_cards(claims: Iterable[Sequence[View]]) -> str:
     """Claims, each with the views of its runs, as HTML, folded to their first line."""
     cards = [(views, axes(views[0].claim, [view.verdict for view in views])) for views in claims]
     functions = dict(sentence=sentence, on_controls=on_controls, by_value=by_value, printed=printed)
-    return render("cards.html", cards=cards, ours=OURS, corrected_end=corrected_end, **functions)
+    return render("cards.html", cards=cards, ours=judging.OURS, corrected_end=corrected_end, **functions)
 
 
 def card(claim: Claim, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
@@ -148,7 +124,7 @@ def axes(claim: Claim, verdicts: Iterable[Verdict]) -> list[Axis]:
     for name in dict.fromkeys(part.name for group in groups for part in group.parts):
         having = [(group, part) for group in groups for part in group.parts if part.name == name]
         some, halves = sorted({group.name for group, _ in having}), {group.half for group, _ in having}
-        reason, unit = (of_part(said, name) or "" for said in (claim.because, claim.unit))
+        reason, unit = (judging.of_part(said, name) or "" for said in (claim.because, claim.unit))
         of_groups, half = tuple(some) if len(some) < len(names) else (), halves.pop() if len(halves) == 1 else ""
         threshold = claim.threshold(name)
         ends = extent(threshold, [part.interval for _, part in having])
@@ -172,7 +148,7 @@ def extent(threshold: float, intervals: Sequence[Interval]) -> tuple[float, floa
 
 def corrected_end(group: Group, part: Part) -> float:
     """The upper end below whose threshold a part fails, at the level corrected for the number of parts."""
-    return part.interval.bounds(1 - (1 - LEVEL) / len(group.parts))[1]
+    return part.interval.bounds(1 - (1 - judging.LEVEL) / len(group.parts))[1]
 
 
 def printed(interval: Interval) -> str:
@@ -203,7 +179,7 @@ def _rounded(number: float, digits: int) -> str:
 
 def sentence(verdict: Verdict, unit: str = "group") -> str:
     """A verdict in words for a card, whose plot names the parts: counts, halves, and whether it is of one model."""
-    if verdict.outcome == CANNOT_BE_TESTED:
+    if not verdict.groups:
         return f"{verdict.outcome.capitalize()}: {verdict.reason}."
     counts = sorted({group.models for group in verdict.groups})
     each = " each" if len(verdict.groups) > 1 and len(counts) == 1 else ""

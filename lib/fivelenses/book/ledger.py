@@ -35,22 +35,17 @@ def by_claim(runs: Iterable[BookRun]) -> Matrix:
     for run in sorted(runs, key=lambda run: (run.committed is None, run.chapter.number)):
         of_paper = papers[PAPERS.get(run.chapter.paper, OURS)]
         for claim, verdict in judging.load(run.folder):
-            of_paper.setdefault(claim.key, {})[run.title] = view(run, claim, verdict)
+            of_paper.setdefault(claim.key, {})[run.title] = _view(run, claim, verdict)
     return {paper: claims for paper, claims in papers.items() if claims}
 
 
-def view(run: BookRun, claim: Claim, verdict: Verdict) -> View:
+def _view(run: BookRun, claim: Claim, verdict: Verdict) -> View:
     """What a run says of a claim, with links to the exhibits that it has."""
     keys = [key for key in claim.exhibits if (run.folder / f"{key}.parquet").is_file()]
     figures = tuple((figure_name(key), f"{run.page}.html#{key}") for key in keys)
     anchor = f"{claim.key}-{run.part if run.leads else run.name}"
     record = f"book/records/{run.committed.parent.name}/{run.committed.name}" if run.committed else ""
     return View(claim, verdict, run.title, run.page, anchor, figures, record)
-
-
-def views(matrix: Matrix) -> list[View]:
-    """All views, by paper, claim and run."""
-    return [one for claims in matrix.values() for of_claim in claims.values() for one in of_claim.values()]
 
 
 def of_papers(runs: Iterable[BookRun]) -> list[BookRun]:
@@ -60,9 +55,9 @@ def of_papers(runs: Iterable[BookRun]) -> list[BookRun]:
 
 def verdict_table(runs: Iterable[BookRun]) -> pd.DataFrame:
     """One row per claim of a paper and run: `run`, `paper`, `claim`, `verdict`, in an order that lasts."""
-    every = views(by_claim(of_papers(runs)))
-    rows = [(one.run, one.claim.paper, one.claim.key, one.verdict.outcome) for one in every]
-    return pd.DataFrame(sorted(rows), columns=["run", "paper", "claim", "verdict"])
+    judged = [(run.title, *one) for run in of_papers(runs) for one in judging.load(run.folder)]
+    rows = sorted((title, claim.paper, claim.key, verdict.outcome) for title, claim, verdict in judged)
+    return pd.DataFrame(rows, columns=["run", "paper", "claim", "verdict"])
 
 
 def matrix_html(runs: Iterable[BookRun], ledger: str | None = "claims.html", up: str = "") -> str:
@@ -73,8 +68,8 @@ def matrix_html(runs: Iterable[BookRun], ledger: str | None = "claims.html", up:
         up: the way from the matrix's page to the folder of the book's first page.
     """
     papers = by_claim(runs)
-    titles = list(dict.fromkeys(one.run for one in views(papers)))
     every = [of_claim for claims in papers.values() for of_claim in claims.values()]
+    titles = list(dict.fromkeys(title for of_claim in every for title in of_claim))
     functions = dict(count=count, held=held)
     return render("matrix.html", papers=papers, runs=titles, every=every, up=up, ledger=ledger, **functions)
 
@@ -86,27 +81,24 @@ def count(claims: Iterable[Mapping[str, View]], run: str, outcome: str = "") -> 
 
 def held(verdict: Verdict) -> str:
     """Groups that hold of groups judged, and models per group, for a cell of the matrix; empty without a group."""
-    if not verdict.groups:
-        return ""
     models = sorted({group.models for group in verdict.groups})
-    range_of_models = "–".join(map(str, dict.fromkeys((models[0], models[-1]))))
-    return f"{len(verdict.of(HOLDS))}/{len(verdict.groups)} × {range_of_models}"
+    range_of_models = "–".join(map(str, dict.fromkeys((*models[:1], *models[-1:]))))
+    return f"{len(verdict.of(HOLDS))}/{len(verdict.groups)} × {range_of_models}" if models else ""
 
 
 def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
     """The ledger: what chance and twins say of all verdicts, and a card per claim, with or without links to figures."""
-    papers = by_claim(of_papers(runs))
-    every = views(papers)
+    claims = [list(views.values()) for of_paper in by_claim(of_papers(runs)).values() for views in of_paper.values()]
+    if not figures:
+        claims = [[replace(one, figures=()) for one in views] for views in claims]
+    every = [one for views in claims for one in views]
     groups = [group for one in every for group in one.verdict.groups]
     reproduced = [one.verdict.controls for one in every if one.verdict.outcome == REPRODUCED]
     twins = [controls[TWIN].outcome for controls in reproduced if TWIN in controls]
-    titles = dict.fromkeys(one.run for one in every)
-    claims = [list(of_claim.values()) for of_paper in papers.values() for of_claim in of_paper.values()]
-    if not figures:
-        claims = [[replace(one, figures=()) for one in of_claim] for of_claim in claims]
+    titles, outcomes = ({one: one for one in names} for names in ([one.run for one in every], OUTCOMES))
     return render(
         "ledger.html",
-        choices={"paper": PAPERS, "run": {one: one for one in titles}, "outcome": {one: one for one in OUTCOMES}},
+        choices={"paper": PAPERS, "run": titles, "outcome": outcomes},
         tests=len(groups),
         decided=sum(group.outcome != OPEN for group in groups),
         by_chance=math.fsum(group.chance for group in groups),

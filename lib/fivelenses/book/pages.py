@@ -1,8 +1,24 @@
 """A chapter's page: the notebook as it stands (prose and code) with the outputs of an executed copy whose code is the
-same.
+same, and after each exhibit what the paper's own shows (``papers/in_the_papers.yaml``) and what this run shows.
 
-After each exhibit come what the paper's own shows (``papers/in_the_papers.yaml``) and what this run shows (the findings
-beside a published run's records).
+The latter are findings: sentences about one published run, written by hand, each with a condition that the build
+checks. They lie beside the run's records, in ``book/records/<profile>-<encoder>/<chapter>/findings.yaml``::
+
+    - exhibit: hao2020-figure-1            # whose figure or table the sentence follows; none: the head alone has it
+      answer: true                         # also at the top of the chapter (optional)
+      introduction: true                   # also on the first screen of the book (optional)
+      numbers:
+        top: {column: js, where: {layer: 6}, take: mean}
+        low: {column: js, where: {layer: [1, 2]}, take: mean}
+        ratio: top / low
+        verdict: {claim: js-last-layers, take: outcome}
+      says: Attention moves {ratio:.1f} times as far in the last layer as in the first two.
+      holds: ratio > 2 and verdict == "reproduced"
+
+A number is taken from a table: that of the entry's exhibit, of another `exhibit`, or of a `record`; `where` keeps the
+rows whose columns have these values, and `take` is one of `TAKES` (without it, there has to be one value). Or it is
+taken from what became of a `claim`, with a `part` and a `group` where it is about an effect. Or it is an expression of
+the numbers above it.
 """
 
 import json
@@ -15,33 +31,35 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import yaml
+from jinja2 import StrictUndefined, TemplateError, Undefined
+from jinja2.sandbox import SandboxedEnvironment
+from pydantic import BaseModel
 
-from fivelenses import papers, records
+from fivelenses import judging, papers, records
 from fivelenses.book.cards import by_value
-from fivelenses.book.findings import Finding, findings
 from fivelenses.chapters import CHAPTERS, Chapter, folder_name, settings
-from fivelenses.execution import EXECUTED, RunError, code_cells, committed_page
-from fivelenses.exhibits import table_html
-from fivelenses.files import runs_folder
+from fivelenses.execution import EXECUTED, code_cells, committed_page
+from fivelenses.exhibits import Typographic, table_html
+from fivelenses.files import RunError, runs_folder
+from fivelenses.judging import FAILS, HOLDS, Verdict
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
 TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, whatever the profile
 EXHIBIT = re.compile(r'<(?:figure|div) class="exhibit" id="([^"]+)">')
 # A chapter's head has a paragraph that fits any run.
 OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
+FINDINGS = "findings.yaml"
+EXPRESSIONS = SandboxedEnvironment(undefined=StrictUndefined)
+EXPRESSIONS.globals = {"abs": abs, "min": min, "max": max, "round": round}
+TAKES = ("mean", "min", "max", "sum", "count")
 COUNTED = " [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here."
 
 
 @dataclass(frozen=True)
 class BookRun:
-    """A run that the book has a page of.
-
-    Attributes:
-        chapter, profile: what was run.
-        folder: of the executed page, its exhibits and verdicts.
-        name: of the run, `small-all-MiniLM-L6-v2`.
-        leads: whether it is the run that its chapter's page shows; other encoders have pages of their own.
-        committed: the folder of its committed records, None for a run of this machine.
+    """A run that the book has a page of: the folder of the executed page, its exhibits and verdicts, and that of its
+    committed records (None for a run of this machine). The one that leads is what its chapter's page shows; others, by
+    their name (`small-all-MiniLM-L6-v2`), have pages of their own.
     """
 
     chapter: Chapter
@@ -97,13 +115,125 @@ def run_here(chapter: Chapter, folder: Path) -> BookRun:
     return BookRun(chapter, facts["profile"], folder, f"{facts['profile']}-{encoder}")
 
 
-def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
-    """The page of a finished run: the notebook with outputs, the run in its title, what the run shows at its head with
-    the facts of the run, and after each exhibit what the paper and what this run show. The notebook without outputs is
-    written to the folder `notebooks` of the book's static files.
+# --- findings ---------------------------------------------------------------------------------------------------------
 
-    Raises:
-        RunError: a cell printed a warning.
+
+class Number(BaseModel, extra="forbid"):
+    """Where a number comes from: a table, or a claim."""
+
+    exhibit: str = ""
+    record: str = ""
+    column: str = ""
+    where: dict[str, object] = {}
+    claim: str = ""
+    part: str = ""
+    group: str = ""
+    take: str = ""
+
+
+class Finding(BaseModel, extra="forbid"):
+    """One sentence about a run, as the module's example has it; with its numbers filled in by `findings_of`."""
+
+    says: str
+    exhibit: str = ""
+    holds: str = "true"
+    numbers: dict[str, str | Number] = {}
+    answer: bool = False
+    introduction: bool = False
+
+
+def findings_of(run: BookRun) -> list[Finding]:
+    """The findings of a published run, their numbers filled in; none of a run of this machine. An entry that is not
+    well formed, or whose condition does not hold, is a `RunError` that names its sentence.
+    """
+    file = run.committed and run.committed / FINDINGS
+    if not file or not file.is_file():
+        return []
+    verdicts = {claim.key: verdict for claim, verdict in judging.load(run.folder)}
+    found = []
+    for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
+        try:
+            found.append(_filled(Finding(**entry), run, verdicts))
+        except (ValueError, KeyError, AttributeError, OSError) as error:  # of an entry, a file, a name or a number
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            says = entry.get("says")
+            raise RunError(f"The finding “{says}” in {file} does not hold of the records: {why}") from error
+    return found
+
+
+def _filled(finding: Finding, run: BookRun, verdicts: Mapping[str, Verdict]) -> Finding:
+    if finding.exhibit:
+        pd.read_parquet(run.folder / f"{finding.exhibit}.parquet", columns=[])  # there has to be one
+    names: dict[str, object] = {}
+    for name, number in finding.numbers.items():
+        if isinstance(number, str):
+            names[name] = evaluate(number, names)
+        elif number.claim:
+            names[name] = _of_claim(number, verdicts[number.claim])
+        else:
+            names[name] = _of_table(number, number.exhibit or finding.exhibit, run)
+    if evaluate(finding.holds, names) is not True:
+        values = ", ".join(f"{name} = {value}" for name, value in names.items())
+        raise ValueError(f"{finding.holds} is not true ({values}): rewrite or remove it.")
+    return finding.model_copy(update={"says": Typographic().vformat(finding.says, (), names)})
+
+
+def evaluate(expression: str, names: Mapping[str, object]) -> object:
+    """The value of an expression, as Jinja reads it: arithmetic, comparisons, `and`, `or`, `not`, abs, min, max, round.
+
+    >>> evaluate("0.5 < top / low <= 4 and verdict == 'open'", {"top": 3.0, "low": 1.5, "verdict": "open"})
+    True
+    """
+    try:
+        value = EXPRESSIONS.compile_expression(expression, undefined_to_none=False)(**names)
+        if isinstance(value, Undefined):
+            str(value)  # raises the error that names it
+    except (TemplateError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(f"{expression!r} has no value: {error}") from None
+    return value
+
+
+def _of_table(number: Number, exhibit: str, run: BookRun) -> object:
+    if number.record:
+        table = records.read(run.committed / f"{number.record}.parquet").table
+    else:
+        table = pd.read_parquet(run.folder / f"{exhibit}.parquet")
+    for column, values in number.where.items():
+        table = table[table[column].isin(values if isinstance(values, list) else [values])]
+    return _taken(table[number.column], number.take)
+
+
+def _of_claim(number: Number, verdict: Verdict) -> object:
+    of_verdict = {"outcome": verdict.outcome, "groups": len(verdict.groups)}
+    of_verdict |= {"holding": len(verdict.of(HOLDS)), "failing": len(verdict.of(FAILS))}
+    if number.take in of_verdict:
+        return of_verdict[number.take]
+    groups = [group for group in verdict.groups if number.group in ("", group.name)]
+    parts = [part for group in groups for part in group.parts if number.part in ("", part.name)]
+    ends = [(part.interval.estimate, *part.interval.uncensored()) for part in parts]
+    table = pd.DataFrame(ends, columns=["estimate", "low", "high"], dtype=float)
+    return _taken(table[number.take], "") if number.take in table else _taken(table["estimate"], number.take)
+
+
+def _taken(values: pd.Series, take: str) -> object:
+    """One number of a column; the only one of its values where nothing else is asked for."""
+    if take and take not in TAKES:
+        raise ValueError(f"there is no {take!r} among {', '.join(TAKES)}")
+    if not take and values.nunique(dropna=False) != 1:
+        raise ValueError(f"{values.nunique()} values are left: narrow `where`, or say what to take")
+    taken = getattr(values, take)() if take else values.iloc[0]
+    if pd.isna(taken):
+        raise ValueError("no row is left, or its value is missing")
+    return taken.item() if hasattr(taken, "item") else taken
+
+
+# --- a page -----------------------------------------------------------------------------------------------------------
+
+
+def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
+    """The page of a finished run: the notebook with outputs and with what the paper and the run show, the run in its
+    title and at its head. The notebook without outputs is written to the folder `notebooks` of the book's static files.
+    A cell that printed a warning is a `RunError`.
     """
     page = nbformat.read(run.chapter.notebook, as_version=4)
     (static / "notebooks").mkdir(parents=True, exist_ok=True)
@@ -133,11 +263,6 @@ def answered(head: str, sentences: Iterable[str]) -> str:
     counted = COUNTED if "(#the-claims)" in head else ""
     # As a function, whose backslashes are none of a pattern.
     return OF_ANY_RUN.sub(lambda _: f"**What this run shows.**{counted}\n{points}", head) if points else head
-
-
-def findings_of(run: BookRun) -> list[Finding]:
-    """The findings of a published run; none of a run of this machine."""
-    return findings(run.committed, run.folder) if run.committed else []
 
 
 def in_the_papers() -> dict[str, str]:
