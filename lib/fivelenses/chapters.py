@@ -699,7 +699,7 @@ CHAPTERS = {
     number: Chapter(number, slug, paper, parameters, ("fivelenses.checkpoints.tables", *map(PAPERS.format, modules)))
     for number, slug, paper, parameters, *modules in (
         (1, "1-attention-svcca", "hao2020", Hao2020, "hao2020"),
-        (2, "2-directprobe", "zhou2022", Zhou2022, "zhou2022", "zhou2022_geometry", "zhou2022_probes"),
+        (2, "2-directprobe", "zhou2022", Zhou2022, "zhou2022", "zhou2022_geometry"),
         (3, "3-landscapes", "hao2019", Hao2019, "hao2019", "hao2019_paths"),
         (4, "4-reinitialisation", "singh2020", Singh2020, "singh2020"),
         (5, "5-probing-rsa", "merchant2020", Merchant2020, "merchant2020", "merchant2020_probes"),

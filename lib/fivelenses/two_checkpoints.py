@@ -32,8 +32,8 @@ from fivelenses.lenses.similarities import debiased_linear_cka, mutual_neighbour
 from fivelenses.models import encoders, twins
 from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import layer_list, part, projections
-from fivelenses.papers.measures import name
 from fivelenses.papers.merchant2020 import random_positions
+from fivelenses.papers.readings import name
 from fivelenses.records import WHOLE
 from fivelenses.tasks import folds
 from fivelenses.tasks.own import FILES, read_table

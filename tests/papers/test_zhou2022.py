@@ -12,7 +12,7 @@ from tests import chapters
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
-from fivelenses.papers import zhou2022, zhou2022_geometry, zhou2022_probes
+from fivelenses.papers import zhou2022, zhou2022_geometry
 
 SEEDS = (0, 1, 2)
 TASKS = ("pos", "dep", "ps-role", "ps-fxn", "trec")
@@ -275,10 +275,10 @@ GRID = {"probe_sizes": [8], "probe_regularisers": [0.1]}
 
 def test_a_training_that_diverged_is_left_out_or_refused_where_none_can_be():
     diverged = [Checkpoint(None, {"specification": toy("pos").as_dict(), "diverged": True})]
-    for table in (zhou2022_geometry.geometry(diverged), *zhou2022_probes.probe_accuracy(diverged, **GRID).values()):
+    for table in (zhou2022_geometry.geometry(diverged), *zhou2022.probe_accuracy(diverged, **GRID).values()):
         assert table.empty and {"encoder", "task", "stage", "seed", "control"} <= set(table)
     with pytest.raises(ValueError, match=r"training of .*pos.* diverged: .* out of followed"):
         zhou2022_geometry.along_training(diverged)
-    for measure, given in ((zhou2022_geometry.target_distances, {}), (zhou2022_probes.target_accuracy, GRID)):
+    for measure, given in ((zhou2022_geometry.target_distances, {}), (zhou2022.target_accuracy, GRID)):
         with pytest.raises(ValueError, match=r"training of .*pos.* diverged: .* out of tuned_on"):
             measure(diverged, target="ps-fxn", **given)

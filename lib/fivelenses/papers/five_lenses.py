@@ -1,11 +1,9 @@
 """What the five lenses show of the same fine-tuned models, as one tidy table with a row per model, layer and measure.
 
-Measures compare a model with its pre-trained encoder, on the same development examples where they read activations
-(`readings` says what else). For intervals, examples are dealt into ten folds by label, and attention, features,
-similarity, the probe's accuracy and the loss are taken again without each. The distance of labels hangs on single
-points, and weights on no example; of these, and of the trees, the sentences count as given. As controls, all measures
-are taken of each model's twins, which moved as far in random directions, but for the loss, whose head was trained for
-the model.
+Measures compare a model with its pre-trained encoder (`readings`). For intervals, examples are dealt into ten folds by
+label, and attention, features, similarity, the probe's accuracy and the loss are taken again without each. The distance
+of labels hangs on single points, weights on no example, and the sentences of the trees count as given. As controls, all
+measures are taken of each model's twins, but for the loss, whose head was trained for the model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,10 +95,8 @@ def changes_by_layer(
 
 
 def independent_encoder(encoder: str, independent: str) -> nn.Module:
-    """An encoder of the same shape and vocabulary that was not trained from the same weights.
-
-    Args:
-        independent: its name; `random:` and a name for random weights. Refused where shape or vocabulary differ.
+    """The encoder of the name `independent` (`random:` and a name for random weights), which was not trained from the
+    same weights; refused where shape or vocabulary differ.
     """
     located = [encoders.locate(name) for name in (encoder, independent)]
     first, second = map(encoders.config, located)
@@ -126,8 +122,8 @@ def _rows(measure: str, model: tuple[str, int], values, null, entering=np.nan, f
 
 def _in_folds(measure: str, model: tuple[str, int], values: np.ndarray, null, fold_of: np.ndarray) -> pd.DataFrame:
     """Rows of a measure that is a mean over examples, (examples, L): of all of them, and without each fold."""
-    means = ((fold, values[fold_of != fold].mean(0)) for fold in range(WHOLE, FOLDS))
-    return pd.concat(_rows(measure, model, mean, null, fold=fold) for fold, mean in means)
+    means = {fold: values[fold_of != fold].mean(0) for fold in range(WHOLE, FOLDS)}
+    return pd.concat(_rows(measure, model, mean, null, fold=fold) for fold, mean in means.items())
 
 
 def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: Sequence) -> pd.DataFrame:
@@ -166,12 +162,9 @@ def _labels(models: Models, of_task: Setting, random_encoder: nn.Module) -> pd.D
 
 def _rollbacks(models: Models, of_task: Setting, examples: int | None, random_directions: int) -> pd.DataFrame:
     """The rise of the training loss with each layer rolled back, and with it moved as far in random directions."""
-    parts = []
-    for name, model in models.items():
-        if name[0] == FINE_TUNED:
-            rises, elsewhere, fold_of = rollback(model, of_task, examples, random_directions)
-            parts.append(_in_folds("rollback", name, rises, elsewhere, fold_of))
-    return pd.concat(parts)
+    own = {name: model for name, model in models.items() if name[0] == FINE_TUNED}
+    found = {name: rollback(model, of_task, examples, random_directions) for name, model in own.items()}
+    return pd.concat(_in_folds("rollback", name, *one) for name, one in found.items())
 
 
 def _weights(models: Models, of_task: Setting, independent: nn.Module) -> pd.DataFrame:

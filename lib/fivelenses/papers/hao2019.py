@@ -9,9 +9,9 @@ low, middle and high layers are the thirds of its 24; here they are the thirds o
 
 Losses and errors are of all examples (`fold` −1) and without each of ten folds of them, the same examples at every
 point, so that what is read from many points (a width, a correlation) has an interval. The control of a direction is a
-random direction of its length. A `grid` says where they are measured: `low`, `high` and `points` of each axis of a
-surface, in lengths of the first direction, and `line_points` of a curve, both with −1, 0 and 1; `examples` of each
-split, drawn once (None for all); and `bfloat16`, whether matrix products are made in that precision.
+random direction of its length. A `grid` has `low`, `high` and `points` of each axis of a surface, in lengths of the
+first direction, and `line_points` of a curve, both with −1, 0 and 1; `examples` of each split, drawn once (None for
+all); and `bfloat16`, whether matrix products are made in that precision.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,12 +83,8 @@ class Plane:
 class Models:
     """The models of a run by task, init and seed; refused where on every task a training diverged.
 
-    Args:
-        checkpoints: of one encoder and its randomly initialised twin. Of those that differ in their epochs alone the
-            one with the fewest is the task's model, the one with the most its long training, and the one before it what
-            the long one is compared with: of two, the task's model. One whose schedule has further epochs is continued.
-        second: task to the task that gives the second direction.
-        device: of the planes; a GPU when there is one, by default.
+    Of models that differ in their epochs alone the one with the fewest is the task's model, the one with the most its
+    long training, and the one before it what the long one is compared with: of two, the task's model.
     """
 
     def __init__(self, checkpoints: Sequence[Checkpoint], second: Mapping[str, str], device: str | None = None) -> None:
@@ -110,9 +106,7 @@ class Models:
             )
 
     def converged(self, task: str, seed: int) -> bool:
-        """Whether no training diverged that the landscapes of a task and seed need: both inits are compared, and both
-        take their second direction from another task.
-        """
+        """Whether no training diverged that a task's landscapes need: both inits of it and of its second task."""
         needed = [(name, init, seed) for name in (task, self._second[task]) for init in INITS]
         return not any(self.ordinary(*key).manifest["diverged"] for key in needed if key in self._models)
 
@@ -120,23 +114,13 @@ class Models:
         """The task's model."""
         return self._models[task, init, seed][0]
 
-    def finished_and_long(self, task: str, seed: int) -> tuple[Checkpoint, Checkpoint]:
+    def finished_and_long(self, task: str, seed: int) -> list[Checkpoint]:
         """The two fine-tuned models that were trained for longest."""
-        finished, long = self._models[task, PRETRAINED, seed][-2:]
-        return finished, long
+        return self._models[task, PRETRAINED, seed][-2:]
 
     def continued(self, task: str, seed: int) -> Checkpoint:
         """The fine-tuned model that was trained on after its first epochs."""
         return self._continued[task, seed]
-
-    def start(self, task: str, init: str, seed: int, layers: Sequence[int]) -> dict[str, torch.Tensor]:
-        """The parameters that a model was trained from; a random start was saved in half precision, which moves a
-        parameter by at most 1/2048 of itself.
-        """
-        checkpoint = self.ordinary(task, init, seed)
-        if init == SCRATCH:
-            return layer_parameters(checkpoint.model_at(0), layers)
-        return layer_parameters(pretrained(checkpoint), layers)
 
     def plane(
         self, task: str, init: str, seed: int, layers: Sequence[int] | None = None, model: PreTrainedModel | None = None
@@ -144,10 +128,12 @@ class Models:
         """The plane of the task's model, or of another `model`, and of the one trained from the same start on the
         second task; all layers and the embeddings move by default.
         """
-        model = model or self.ordinary(task, init, seed).model()
+        ordinary = self.ordinary(task, init, seed)
+        model = model or ordinary.model()
         layers = tuple(range(len(layer_list(model)) + 1) if layers is None else layers)
         other = layer_parameters(self.ordinary(self._second[task], init, seed).model(), layers)
-        start = self.start(task, init, seed, layers)
+        # A random start was saved in half precision, which moves a parameter by at most 1/2048 of itself.
+        start = layer_parameters(ordinary.model_at(0) if init == SCRATCH else pretrained(ordinary), layers)
         first = directions.difference(layer_parameters(model, layers), start)
         second = directions.rescaled(directions.difference(other, start), first)
         moved = ({name: part.to(self._device) for name, part in one.items()} for one in (start, first, second))
@@ -210,37 +196,31 @@ def landscapes(
         cells = surface(plane, plane.start, losses[split], cells_of(grid), value, name, log)
         surfaces.append(cells.assign(split=split))
     everything = loss_of(plane, examples["train"], None, grid["bfloat16"])
-    lines = lines_through(plane, losses["train"], landscape.grid(grid["low"], grid["high"], grid["line_points"]))
-    facts = facts_of(plane, losses["train"], np.array(examples["train"]["labels"]))
+    positions = landscape.grid(grid["low"], grid["high"], grid["line_points"])
+    facts = _facts(plane, losses["train"], np.array(examples["train"]["labels"]))
     tables = {
         "surfaces": pd.concat(surfaces, ignore_index=True),
-        "lines": lines,
-        "ends": at_point(everything, plane.end(), "loss").assign(split="train"),
+        "lines": _lines(plane, losses["train"], positions),
+        "ends": as_rows(everything(plane.end()), "loss", {}, everything).assign(split="train"),
         "models": pd.DataFrame([facts]),
     }
     return {name: table.assign(**key) for name, table in tables.items()}
 
 
-def lines_through(plane: Plane, evaluate: ClassifierLoss, positions: np.ndarray) -> pd.DataFrame:
-    """`lines` of `landscapes`: from start to end and beyond, and in a random direction through the end, which is at 1
-    on both.
-    """
-    along = np.union1d(positions.round(9), np.linspace(0, 1, WAY_POINTS).round(9))
-    curves = {
-        OPTIMISATION: (along, landscape.curve(evaluate, plane.start, plane.first, along)),
-        RANDOM: (positions, landscape.curve(evaluate, plane.end(), plane.random(), positions - 1)),
-    }
+def _lines(plane: Plane, evaluate: ClassifierLoss, positions: np.ndarray) -> pd.DataFrame:
+    """`lines` of `landscapes`."""
+    alphas = np.union1d(positions.round(9), np.linspace(0, 1, WAY_POINTS).round(9))
+    along = landscape.curve(evaluate, plane.start, plane.first, alphas)
+    at_random = landscape.curve(evaluate, plane.end(), plane.random(), positions - 1)
     lines = [
-        as_rows(curve, "loss", {"alpha": alphas}, evaluate.n_examples).assign(
-            direction=direction, control=TWIN if direction == RANDOM else ""
-        )
-        for direction, (alphas, curve) in curves.items()
+        as_rows(along, "loss", {"alpha": alphas}, evaluate).assign(direction=OPTIMISATION, control=""),
+        as_rows(at_random, "loss", {"alpha": positions}, evaluate).assign(direction=RANDOM, control=TWIN),
     ]
     return pd.concat(lines, ignore_index=True)
 
 
-def facts_of(plane: Plane, evaluate: ClassifierLoss, labels: np.ndarray) -> dict[str, float]:
-    """`models` of `landscapes`: the labels of the training examples, lengths and angle of the directions, sharpness."""
+def _facts(plane: Plane, evaluate: ClassifierLoss, labels: np.ndarray) -> dict[str, float]:
+    """`models` of `landscapes`."""
     shares = np.unique(labels, return_counts=True)[1] / len(labels)
     sharpness, error = landscape.sharpness(evaluate, plane.end(), RADIUS, SHARPNESS_DRAWS, RANDOM_SEED)
     return {
@@ -279,7 +259,7 @@ def group_surfaces(
         cells = surface(plane, plane.end(), evaluate, positions, "loss", f"{task}, seed {seed}, {group} layers", log)
         cells = cells[(cells["fold"] == WHOLE) | (cells["beta"] == 0)]
         line = landscape.curve(evaluate, plane.end(), plane.random(), positions)
-        at_random = as_rows(line, "loss", {"alpha": positions, "beta": np.zeros_like(positions)}, evaluate.n_examples)
+        at_random = as_rows(line, "loss", {"alpha": positions}, evaluate).assign(beta=0.0)
         parts += [cells.assign(group=group, control=""), at_random.assign(group=group, control=TWIN)]
     return pd.concat(parts, ignore_index=True).assign(task=task, seed=seed)
 
@@ -339,6 +319,7 @@ def surface(
     Args:
         positions: on both axes.
         value: `loss` or `error`.
+        name: of the surface, in what is logged.
 
     Returns:
         One row per cell and fold with `alpha`, `beta`, `examples`, `fold`, the value and its `_standard_error`.
@@ -359,24 +340,16 @@ def surface(
         progress=progress,
     )
     alphas, betas = np.meshgrid(positions, positions)
-    return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate.n_examples)
+    return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate)
 
 
-def as_rows(measured: Measurement, value: str, places: Mapping[str, np.ndarray], examples: int) -> pd.DataFrame:
-    """A curve or surface as rows: its `places`, `examples`, `fold`, the `value` (`loss` or `error`) and, of all
-    examples, its standard error.
+def as_rows(measured: Measurement, value: str, places: dict, evaluate: ClassifierLoss) -> pd.DataFrame:
+    """A point, curve or surface as rows: its places, and loss or error (`value`) by `fold`, with the standard error of
+    that of all `examples`.
     """
-    columns = {name: getattr(measured, name).ravel() for name in (value, f"{value}_standard_error")}
-    parts = [{"fold": WHOLE} | columns]
-    parts += [{"fold": fold, value: cells.ravel()} for fold, cells in enumerate(getattr(measured, f"left_out_{value}"))]
+    columns = {name: np.ravel(getattr(measured, name)) for name in (value, f"{value}_standard_error")}
+    left_out = enumerate(getattr(measured, f"left_out_{value}"))
+    parts = [{"fold": WHOLE} | columns, *({"fold": fold, value: np.ravel(cells)} for fold, cells in left_out)]
     table = pd.concat([pd.DataFrame(places | part) for part in parts], ignore_index=True)
     types = {"fold": np.int8, value: np.float32, f"{value}_standard_error": np.float32}
-    return table.astype(types).assign(examples=examples)
-
-
-def at_point(evaluate: ClassifierLoss, point: Parameters, value: str) -> pd.DataFrame:
-    """The same of one point: `fold`, the value, `examples`."""
-    measured = evaluate(point)
-    left_out = getattr(measured, f"left_out_{value}")
-    table = pd.DataFrame({"fold": range(WHOLE, len(left_out)), value: [getattr(measured, value), *left_out]})
-    return table.astype({"fold": np.int8, value: np.float32}).assign(examples=evaluate.n_examples)
+    return table.astype(types).assign(examples=evaluate.n_examples)

@@ -21,7 +21,7 @@ from fivelenses.lenses.classifier_loss import curvatures
 from fivelenses.lenses.directions import Parameters, layer_parameters
 from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.hao2019 import Grid, Models, Plane, at_point, cells_of, loss_of, surface
+from fivelenses.papers.hao2019 import Grid, Models, Plane, as_rows, cells_of, loss_of, surface
 from fivelenses.papers.models import Log, encoded
 from fivelenses.records import ALL, BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE
 
@@ -32,16 +32,12 @@ CURVATURE_DRAWS = 5
 def trajectories(
     checkpoints: Sequence[Checkpoint], task: str, seed: int, second: Mapping[str, str], device: str | None = None
 ) -> pd.DataFrame:
-    """Figure 3: the trajectories of both models of a task, as `trajectory` has them, with `task`, `init`, `seed`; empty
-    if a training diverged.
-    """
+    """Figure 3: `trajectory` of both models of a task, with `task`, `init`, `seed`; empty if a training diverged."""
     models = Models(checkpoints, second, device)
     if not models.converged(task, seed):
         return pd.DataFrame()
-    parts = [
-        trajectory(models.ordinary(task, init, seed), models.plane(task, init, seed)).assign(init=init)
-        for init in INITS
-    ]
+    both = [(models.ordinary(task, init, seed), models.plane(task, init, seed)) for init in INITS]
+    parts = [trajectory(*one).assign(init=init) for init, one in zip(INITS, both, strict=True)]
     return pd.concat(parts, ignore_index=True).assign(task=task, seed=seed)
 
 
@@ -54,36 +50,25 @@ def trajectory(checkpoint: Checkpoint, plane: Plane) -> pd.DataFrame:
         the plane), `in_plane` (share of the squared displacement that the plane holds; NaN at the start), `control`.
         Of the control, a random walk with steps of the same lengths, only the `angle` is known.
     """
-    steps, moves, before = checkpoint.steps(), [], plane.start
-
-    def at(step: int) -> Parameters:
-        if step == 0:
-            return plane.start
-        state = layer_parameters(checkpoint.model_at(step), plane.layers)
-        return {name: tensor.to(plane.start[name].device) for name, tensor in state.items()}
+    steps, moves, device = checkpoint.steps(), [], plane.model.device
 
     def states() -> Iterator[Parameters]:
-        nonlocal before
+        here = plane.start
         for step in steps:
-            here = at(step)
+            before = here
+            if step > 0:
+                here = layer_parameters(checkpoint.model_at(step).to(device), plane.layers)
             moves.append(directions.norm(directions.difference(here, before)))
             yield here
-            before = here
 
     path = directions.project(states(), plane.start, plane.first, plane.second)
     share = np.array(steps) / checkpoint.manifest["steps"]
     when = {"step": steps, "epoch": share * checkpoint.specification.schedule.all_epochs, "share": share}
-    training = {
-        "angle": np.degrees(np.arccos(path.cosines)),
-        "alpha": path.alphas,
-        "beta": path.betas,
-        "plane_alpha": path.plane[:, 0],
-        "plane_beta": path.plane[:, 1],
-        "in_plane": path.share,
-        "control": "",
-    }
-    walk = {"angle": turn_of_random_walk(np.array(moves)), "control": TWIN}
-    return pd.concat([pd.DataFrame(when | columns) for columns in (training, walk)], ignore_index=True)
+    training = {"angle": np.degrees(np.arccos(path.cosines)), "alpha": path.alphas, "beta": path.betas}
+    training |= {"plane_alpha": path.plane[:, 0], "plane_beta": path.plane[:, 1], "in_plane": path.share}
+    walk = {"angle": turn_of_random_walk(np.array(moves))}
+    parts = [pd.DataFrame(when | training).assign(control=""), pd.DataFrame(when | walk).assign(control=TWIN)]
+    return pd.concat(parts, ignore_index=True)
 
 
 def turn_of_random_walk(moves: np.ndarray) -> np.ndarray:
@@ -122,14 +107,17 @@ def long_training(
         long_task: that is trained for longer, too. The other arguments are those of `hao2019.landscapes`.
 
     Returns:
-        Rows of three kinds, which `kind` tells apart, with `task`, `seed` and `training`: `continued`, whose reference
-        is its own state after the first epochs, or `separate`, whose reference is a finished training of fewer epochs.
-        A `cell` is of the surface of the development examples and has the columns of `surface`, in the plane of the
-        continued training alone. A `state` is of the long training and has the columns of `trajectory` and its `error`
-        on all development examples. What is `between` lies on the straight way from the reference (`share` 0, at its
-        `epoch`) to the end of the long training (1), heads included, so that both ends are the models themselves; it
-        has the `error` on all development examples by `fold`. Its `control` leaves the reference in a random
-        direction, as far, with its head. Empty if a training diverged that is needed.
+        Rows with `task`, `seed` and `training`: `continued`, whose reference is its own state after the first epochs,
+        or `separate`, whose reference is a finished training of fewer epochs. Their `kind` is
+
+        - `cell`, of the surface of development examples in the plane of the continued training, with the columns of
+          `surface`;
+        - `state`, of the long training, with the columns of `trajectory` and its `error` on all development examples;
+        - `between`, on the straight way from the reference (`share` 0, at its `epoch`) to the end of the long training
+          (1), heads included, so that both ends are the models themselves, with the same `error` by `fold`. Its
+          `control` leaves the reference in a random direction, as far, with its head.
+
+        Empty if a training diverged that is needed.
     """
     models = Models(checkpoints, second, device)
     continued, (finished, long) = models.continued(long_task, seed), models.finished_and_long(long_task, seed)
@@ -138,20 +126,18 @@ def long_training(
     schedule, development = continued.specification.schedule, encoded(finished, "validation")
     first = schedule.steps(continued.manifest["training_examples"], further=False)
     plane = models.plane(long_task, PRETRAINED, seed, model=continued.model_at(first))
-    evaluate, lower = loss_of(plane, development, grid["examples"], grid["bfloat16"]), grid["bfloat16"]
+    lower = grid["bfloat16"]
+    evaluate = loss_of(plane, development, grid["examples"], lower)
     name = f"{long_task}, continued, seed {seed}, development examples"
-    cells = surface(plane, plane.start, evaluate, cells_of(grid), "error", name, log)
-    parts = [
-        cells.assign(kind=CELL, control="", training=CONTINUED),
-        errors_along(continued, plane, schedule.epochs, development, lower).assign(training=CONTINUED),
-    ]
+    cells = surface(plane, plane.start, evaluate, cells_of(grid), "error", name, log).assign(kind=CELL, control="")
+    along = _errors_along(continued, plane, schedule.epochs, development, lower)
     plane = models.plane(long_task, PRETRAINED, seed, model=finished.model())
-    epochs = finished.specification.schedule.epochs
-    parts.append(errors_along(long, plane, epochs, development, lower).assign(training=SEPARATE))
+    apart = _errors_along(long, plane, finished.specification.schedule.epochs, development, lower)
+    parts = [cells.assign(training=CONTINUED), along.assign(training=CONTINUED), apart.assign(training=SEPARATE)]
     return pd.concat(parts, ignore_index=True).assign(task=long_task, seed=seed)
 
 
-def errors_along(
+def _errors_along(
     long: Checkpoint, plane: Plane, epochs: float, development: datasets.Dataset, bfloat16: bool
 ) -> pd.DataFrame:
     """The states of a long training, and the way to its end from a plane's model of so many epochs."""
@@ -166,16 +152,15 @@ def errors_along(
     further = directions.difference(layer_parameters(last, plane.layers), plane.end())
     at_random = directions.rescaled(plane.random(), further)
     for share in np.linspace(0, 1, POSITIONS_BETWEEN):
-        mixed = dataclasses.replace(plane, model=model_between(plane.model, last, share))
+        mixed = dataclasses.replace(plane, model=_between(plane.model, last, share))
         for control, of_model, direction in (("", mixed, further), (TWIN, plane, at_random)):
-            place = directions.moved(plane.end(), [direction], [share])
-            errors = at_point(loss_of(of_model, development, None, bfloat16), place, "error")
-            way = {"share": share, "control": control, "kind": BETWEEN, "epoch": epochs}
-            parts.append(errors.assign(**way))
+            evaluate = loss_of(of_model, development, None, bfloat16)
+            errors = as_rows(evaluate(directions.moved(plane.end(), [direction], [share])), "error", {}, evaluate)
+            parts.append(errors.assign(share=share, control=control, kind=BETWEEN, epoch=epochs))
     return pd.concat(parts, ignore_index=True)
 
 
-def model_between(first: PreTrainedModel, second: PreTrainedModel, share: float) -> PreTrainedModel:
+def _between(first: PreTrainedModel, second: PreTrainedModel, share: float) -> PreTrainedModel:
     """The first model with all its parameters on the straight way to the second, the head's among them."""
     mixed = copy.deepcopy(first)
     with torch.no_grad():
@@ -200,9 +185,9 @@ def end_curvature(
             `hao2019.landscapes`.
 
     Returns:
-        One row per `group` of layers (`all`, `low`, `middle`, `high`), with `task`, `init`, `seed`, `examples`, `top`
-        and `trace` (nats per squared unit), `trace_standard_error` and `norm`, the length of the group's direction from
-        start to end. Empty if a training diverged that is needed.
+        One row per `group` of layers (`all`, `low`, `middle`, `high`), with `task`, `init`, `seed`, `examples`, the
+        columns of `Curvature` (nats per squared unit), and `norm`, the length of the group's direction from start to
+        end. Empty if a training diverged that is needed.
     """
     models = Models(checkpoints, second, device)
     if not models.converged(task, seed):
@@ -219,9 +204,6 @@ def end_curvature(
     norms = {group: directions.norm({name: plane.first[name] for name in inside}) for group, inside in names.items()}
     model = plane.model
     del plane  # three vectors as long as the parameters, where Lanczos' method needs nine
-    rows = [
-        (group, one.top, one.trace, one.trace_standard_error, norms[group])
-        for group, one in curvatures(model, examples, groups, CURVATURE_DRAWS).items()
-    ]
-    table = pd.DataFrame(rows, columns=["group", "top", "trace", "trace_standard_error", "norm"])
+    found = curvatures(model, examples, groups, CURVATURE_DRAWS)
+    table = pd.DataFrame({"group": group, **vars(one), "norm": norms[group]} for group, one in found.items())
     return table.assign(examples=examples.num_rows, task=task, init=init, seed=seed)

@@ -3,10 +3,9 @@ pre-trained, layer rolled back, seed against seed, data set against data set.
 
 The paper counts 24 layers from 0; here layers are 1…L, so its layers 0–10 are our 1–11, the lower 11/24 of any encoder.
 
-Rows are told apart by `control`: empty for the fine-tuned models, `twin` and `functional twin` for what moved as far at
-random (`models.twins`), `shuffled labels` for models that were trained on shuffled labels, `all` for what belongs to
-all. Each comparison is made on all examples (`fold` −1) and without each of ten folds of them, where only SVCCA and JS
-divergence are measured; see `comparison`.
+The `control` is empty for the fine-tuned models, `twin` and `functional twin` for what moved as far at random
+(`models.twins`), `shuffled labels` for models that were trained on such, `all` for what belongs to all. Each comparison
+is made on all examples (`fold` −1) and without each of ten folds, where only SVCCA and JS divergence are measured.
 """
 
 from collections.abc import Sequence
@@ -49,7 +48,6 @@ def changes_by_layer(
             whose training diverged is left out. The untrained encoder is measured beside true labels.
         evaluation_examples: development examples, at most.
         variance_kept, batch_rows, device: of `comparison.compare_with`.
-        log: takes a line where there is no functional twin.
 
     Returns:
         The columns of `comparison.AttentionJS` and `CCA` with `task` and `control`; `first` and `second` are
@@ -114,7 +112,6 @@ def between_datasets(
 
     Args:
         checkpoints: the models of both tasks, with true labels.
-        pair: the two tasks.
         mixed_examples: of each of the two data sets, at most.
 
     Returns:
@@ -127,7 +124,10 @@ def between_datasets(
         if any((task, seed) not in by_name for task in pair):
             continue
         of_pair = {task: by_name[task, seed] for task in pair}
-        mixed, fold_of = _mixture([development_examples(one, mixed_examples) for one in of_pair.values()])
+        of_sets = [development_examples(one, mixed_examples) for one in of_pair.values()]
+        mixed = datasets.concatenate_datasets(of_sets)
+        # Labels of each data set are apart.
+        fold_of = folds([f"{place} {label}" for place, one in enumerate(of_sets) for label in one["labels"]])
         for control in (FINE_TUNED, *TWINS):
             models = {task: model_of(one, control, original, device, log) for task, one in of_pair.items()}
             if None not in models.values():
@@ -135,12 +135,6 @@ def between_datasets(
                 measured = _compared(models, [tuple(pair)], mixed, variance_kept, **how)
                 parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return _joined(parts)
-
-
-def _mixture(of_sets: Sequence[datasets.Dataset]) -> tuple[datasets.Dataset, list[int]]:
-    """The examples of several data sets, and the fold of each: labels of each data set are apart."""
-    labels = [f"{place} {label}" for place, of_set in enumerate(of_sets) for label in of_set["labels"]]
-    return datasets.concatenate_datasets(of_sets), folds(labels)
 
 
 def _compared(models, pairs, examples, variance_kept, **how) -> pd.DataFrame:

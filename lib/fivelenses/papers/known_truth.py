@@ -16,8 +16,9 @@ structural probes read of it, and of the kinds that were not asked for?
 """
 
 import copy
-import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import datasets
@@ -101,15 +102,11 @@ def changes_seen(
     Returns:
         One row per model, measure and layer, with `task`, `seed`, `kind`, `trained` (`all`, `3` or `3-4`), `dose` (1 as
         usual), `measure`, `layer` (1…L), `value` (larger departs more from the pre-trained encoder). No row when the
-        usual training diverged.
-
-    Refused: two tasks or seeds at once, trainings that are not the doses, or too few tokens for SVCCA.
+        usual training diverged. Too few tokens for SVCCA are refused.
     """
-    if len({(one.specification.task, one.specification.seed) for one in checkpoints}) > 1:
-        raise ValueError("The models of one task and seed are measured together: give those of one alone.")
     of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
     check_tokens(of_task.examples, of_task.pretrained.config.hidden_size)
-    models = models_with_controls(checkpoints, doses, of_task)
+    models = _models_with_controls(checkpoints, doses, of_task)
     if (FULL, ALL, 1.0) not in models:
         return pd.DataFrame(columns=CHANGES)
     named = {str(place): model for place, model in enumerate(models.values())}
@@ -135,52 +132,40 @@ def seconds(
         `measure`, `seconds`: the shorter of two measurements. What is read of the pre-trained encoder counts, too.
     """
     of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
-    model, rows = {"0": checkpoints[0].model()}, []
-    for key in COMPARED:
-        rows.append((key, _time(_compared, model, of_task, similarity_tokens, [key])))
-    for read in READERS:
+    model = {"0": checkpoints[0].model()}
+    rows = [(key, _time(_compared, model, of_task, similarity_tokens, [key])) for key in COMPARED]
+    for read, measures in READERS.items():
         taken = _time(read, model, of_task)
-        rows += [(measure, taken) for measure in READERS[read]]
+        rows += [(measure, taken) for measure in measures]
     return pd.DataFrame(rows, columns=["measure", "seconds"])
 
 
 def _time(read: Callable, *arguments) -> float:
     """The shorter of two times that a reader takes."""
-    times = []
-    for _ in range(2):
-        started = time.perf_counter()
-        read(*arguments)
-        times.append(time.perf_counter() - started)
-    return min(times)
+    return min(timeit.repeat(partial(read, *arguments), repeat=2, number=1))
 
 
 # --- the models -------------------------------------------------------------------------------------------------------
 
 
-def trained_layers(made: Specification, depth: int) -> str:
-    """The layers that a training changes: `all`, `3`, or `3-4`; refused where free layers are no neighbours."""
+def _trained_layers(made: Specification, depth: int) -> str:
+    """The layers that a training changes, which are neighbours: `all`, `3`, or `3-4`."""
     free = [layer for layer in range(depth + 1) if layer not in made.frozen]
-    if not made.frozen:
-        return ALL
-    if not free or free != list(range(free[0], free[-1] + 1)):
-        raise ValueError(f"The training of {made.describe()} leaves no neighbouring layers free: it has no place.")
-    return "-".join(map(str, dict.fromkeys((free[0], free[-1]))))
+    return "-".join(map(str, dict.fromkeys((free[0], free[-1])))) if made.frozen else ALL
 
 
-def models_with_controls(
+def _models_with_controls(
     checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: Setting
 ) -> dict[tuple[str, str, float], nn.Module]:
     """Models by kind, trained layers and dose; those that no training made are made here."""
     ordinary = [one for one in checkpoints if not one.specification.frozen and not one.specification.shuffled_labels]
     lengths = sorted({one.specification.schedule.epochs for one in ordinary})
-    if len(lengths) != len(doses):
-        raise ValueError(f"{len(lengths)} lengths of training are not the {len(doses)} doses: train each dose once.")
     dose_of, depth, models = dict(zip(lengths, sorted(doses), strict=True)), len(of_task.layers), {}
     for one in converged(checkpoints):
         made = one.specification
         kind = SHUFFLED if made.shuffled_labels else FROZEN if made.frozen else FULL
         dose = dose_of[made.schedule.epochs] if kind == FULL else 1.0
-        models[kind, trained_layers(made, depth), float(dose)] = one.model()
+        models[kind, _trained_layers(made, depth), float(dose)] = one.model()
     fine_tuned = models.get((FULL, ALL, 1.0))
     if fine_tuned is None:
         return models
@@ -199,7 +184,7 @@ Models = Mapping[str, nn.Module]
 
 
 def _table(measure: str, model: str, values: np.ndarray) -> pd.DataFrame:
-    """Rows of one measure of one model, from values (L,)."""
+    """Rows of a measure of a model, from values (L,)."""
     return pd.DataFrame({"measure": measure, "model": model, "layer": range(1, len(values) + 1), "value": values})
 
 
@@ -245,11 +230,8 @@ def _rolled_back(models: Models, of_task: Setting) -> pd.DataFrame:
 
 def _last_layer(models: Models, of_task: Setting) -> pd.DataFrame:
     """How far the last layer's output moves (SVCCA) with each layer alone reset to its pre-trained parameters."""
-    parts = []
-    for name, model in models.items():
-        table = layers_rolled_back(model, of_task.pretrained, of_task.examples, device=of_task.device)
-        parts.append(_table("last", name, table["svcca"].to_numpy()))
-    return pd.concat(parts)
+    how = {"pretrained": of_task.pretrained, "examples": of_task.examples, "device": of_task.device}
+    return pd.concat(_table("last", name, layers_rolled_back(one, **how)["svcca"]) for name, one in models.items())
 
 
 def _weights(models: Models, of_task: Setting) -> pd.DataFrame:
@@ -280,11 +262,11 @@ READERS = {
 
 
 class Words(NamedTuple):
-    """Encoded sentences, the labels of all their words (or pairs of words), and which of these are read."""
+    """Encoded sentences, which of all their words (or pairs of words) are read, and the labels of these."""
 
     sentences: datasets.Dataset
-    labels: np.ndarray
     rows: np.ndarray
+    labels: np.ndarray
 
 
 def properties_read(
@@ -300,7 +282,7 @@ def properties_read(
     Args:
         checkpoints: models of one planted task, one per seed; one whose training diverged is left out.
         planted: the kinds of annotation that are read in each, as tasks on words.
-        probe_points: words (or pairs) that a probe learns from, and that it is scored on, at most.
+        probe_points: words (or pairs) that a probe learns from, or is scored on, at most.
 
     Returns:
         One row per model, property and layer: `trained_on` (a task), `seed`, `property` (a task, or `trees`), `measure`
@@ -336,7 +318,8 @@ def _words(task: str, source: str, tokenizer: PreTrainedTokenizerBase, points: i
         part = table.select(subset(np.zeros(table.num_rows), min(points, table.num_rows), seed=0))
         encoded = encode(TaskData(data.task, source, {split: part}, data.labels), split, tokenizer, MAX_LENGTH)
         labels = flat_labels(encoded)
-        splits.append(Words(encoded, labels, subset(labels, points, seed=0)))
+        rows = subset(labels, points, seed=0)
+        splits.append(Words(encoded, rows, labels[rows]))
     return splits[0], splits[1]
 
 
@@ -344,12 +327,11 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
     """Rows of (property, measure, layer, value): what probes and distances say of a task's words at each layer."""
     layers = range(1, len(layer_list(model)) + 1)
     x, y = (represent(model, words.sentences, layers, device=device) for words in (training, held_out))
-    labels, gold = training.labels[training.rows], held_out.labels[held_out.rows]
+    gold, rows = held_out.labels, []
     points = separable(gold, y[1].shape[1])
-    rows = []
     for layer in layers:
-        states = y[layer][held_out.rows]
-        right = probe(x[layer][training.rows], labels, states, gold, PROBE_SEEDS, PROBE_EPOCHS)
+        learned, states = x[layer][training.rows], y[layer][held_out.rows]
+        right = probe(learned, training.labels, states, gold, PROBE_SEEDS, PROBE_EPOCHS)
         rows.append((task, "probe", layer, right.mean()))
         rows.append((task, "labels", layer, label_distance(states[points], gold[points])))
     return rows
@@ -359,20 +341,16 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
 
 
 class Alignment:
-    """Hidden states up to rotation and scaling, in one column: `cka_debiased` (a similarity in [−1, 1]) or `procrustes`
-    (a distance in [0, √2]).
+    """Hidden states up to rotation and scaling, without folds, in one column: `cka_debiased` (a similarity in [−1, 1])
+    or `procrustes` (a distance in [0, √2]).
     """
 
     reads_attention = False
 
     def __init__(self, column: str) -> None:
-        if column not in ("cka_debiased", "procrustes"):
-            raise ValueError(f"There is no column {column!r}: choose cka_debiased or procrustes.")
         self._column = column
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        if fold_of.any():
-            raise ValueError("These measures have no folds: compare without.")
         gathered = DebiasedCKA if self._column == "cka_debiased" else Moments
         self._of_layers = {layer: gathered(pairs) for layer in layers}
 
@@ -391,11 +369,8 @@ class Alignment:
 
 
 class Neighbours:
-    """Mutual nearest neighbours of a sample of tokens; column `neighbours`, a similarity in [0, 1].
-
-    Args:
-        positions: of the tokens in the stream, from `lenses.similarities.sample_positions`; they are kept.
-        k: neighbours of a token.
+    """The `k` mutual nearest neighbours of tokens at some positions of the stream, which are kept, without folds;
+    column `neighbours`, a similarity in [0, 1].
     """
 
     reads_attention = False
@@ -404,8 +379,6 @@ class Neighbours:
         self._positions, self._k = positions, k
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        if fold_of.any():
-            raise ValueError("These measures have no folds: compare without.")
         self._seen = 0
         self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}
 

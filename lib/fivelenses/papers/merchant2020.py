@@ -5,7 +5,7 @@ Special tokens do not count: every text has two or three of them, of which short
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import chain, product
 
 import datasets
 import numpy as np
@@ -40,11 +40,8 @@ def pretrained_and_fine_tuned(
     device: str | None = None,
     log: Log = print,
 ) -> Models:
-    """The pre-trained encoder, and what was fine-tuned from it with its twins.
-
-    Args:
-        checkpoints: at most one per task; one whose training diverged is left out, as is a twin that does not exist.
-        controls: FINE_TUNED, and of TWINS.
+    """The pre-trained encoder, and what was fine-tuned from it, at most one per task, with its twins; a training that
+    diverged is left out, as is a twin that does not exist.
     """
     original = encoders.load_weights(encoders.locate(encoder))
     models = {(BASE, SHARED): original}
@@ -111,10 +108,9 @@ def similarity_to_first(
 ) -> pd.DataFrame:
     """RSA of each model to the first, the pre-trained encoder, layer by layer, on several inputs.
 
-    Texts and pairs are cut only at what the encoder can read.
-
     Args:
-        texts: name of an input to its texts, or to the first and the second texts of its pairs.
+        texts: name of an input to its texts, or to the first and the second texts of its pairs, which are cut only at
+            what the encoder can read.
         tokens: drawn from each input, at most, none of them special.
 
     Returns:
@@ -153,17 +149,17 @@ def random_positions(examples: datasets.Dataset, tokenizer: PreTrainedTokenizerB
 
 def inputs(source: str, names: Iterable[str], examples: int) -> dict[str, tuple[list[str], ...]]:
     """Random texts by input: sentences of `RUNNING_TEXT`, or pairs of a task of SIDES, and their first sides alone."""
+
+    def drawn(sides: Sequence[Sequence[str]]) -> tuple[list[str], ...]:
+        rows = np.random.default_rng(SAMPLE_SEED).permutation(len(sides[0]))[:examples]
+        return tuple([side[row] for row in rows] for side in sides)
+
     texts = {}
     for name in names:
         if name == RUNNING_TEXT:
-            texts[name] = (random_rows([one for document in wikipedia_text(source) for one in document], examples),)
+            texts[name] = drawn([list(chain.from_iterable(wikipedia_text(source)))])
         else:
             table = tasks.load(name, source, ("validation",)).splits["validation"]
-            sides = tuple(random_rows(list(table[side]), examples) for side in SIDES[name])
-            texts |= {name: sides, f"{name}, {SIDES[name][0]} alone": sides[:1]}
+            texts[name] = drawn([list(table[side]) for side in SIDES[name]])
+            texts[f"{name}, {SIDES[name][0]} alone"] = texts[name][:1]
     return texts
-
-
-def random_rows(texts: list[str], most: int) -> list[str]:
-    """The same rows of every column of one table."""
-    return [texts[row] for row in np.random.default_rng(SAMPLE_SEED).permutation(len(texts))[:most]]

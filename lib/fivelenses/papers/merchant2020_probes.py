@@ -75,7 +75,7 @@ def edge_probing(
         EDGES: `seed` is the probe's, `layers` is `mix` or `top` (which has no folds), `targets` are those for training,
         `examples` test sentences, `data` where these come from.
     """
-    models = probed_models(encoder, checkpoints, model, device)
+    models = _beside_random_weights(encoder, checkpoints, model, device)
     if not models:
         return pd.DataFrame(columns=EDGES)
     splits = targets_of_splits(edge_table(edge_task, source), encoder, probe["targets"], max_tokens)
@@ -92,19 +92,18 @@ def edge_probing(
     return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints), **sizes)[EDGES]
 
 
-def probed_models(encoder: str, checkpoints: Sequence[Checkpoint], model: str, device: str | None) -> Models:
-    """The pre-trained encoder with random weights beside it, or a fine-tuned one; none whose training diverged.
+def _probed(encoder: str, checkpoints: Sequence[Checkpoint], model: str, twin: bool, device: str | None) -> Models:
+    """The pre-trained encoder, or a fine-tuned one with its twin; none whose training diverged."""
+    models = pretrained_and_fine_tuned(encoder, checkpoints, (FINE_TUNED, TWIN) if twin else (FINE_TUNED,), device)
+    return {name: one for name, one in models.items() if model == BASE or name != (BASE, SHARED)}
 
-    Of twins only the parser's is read, which training moves most: probes take long.
+
+def _beside_random_weights(encoder: str, checkpoints: Sequence[Checkpoint], model: str, device: str | None) -> Models:
+    """The same, the pre-trained encoder with random weights beside it; of twins only the parser's, which training moves
+    most: probes take long.
     """
-    models = pretrained_and_fine_tuned(
-        encoder, checkpoints, (FINE_TUNED, TWIN) if model == PARSER else (FINE_TUNED,), device
-    )
-    return models | {(RANDOMISED, SHARED): randomly_initialised(encoder)} if model == BASE else fine_tuned(models)
-
-
-def fine_tuned(models: Models) -> Models:
-    return {name: model for name, model in models.items() if name != (BASE, SHARED)}
+    models = _probed(encoder, checkpoints, model, model == PARSER, device)
+    return models | ({(RANDOMISED, SHARED): randomly_initialised(encoder)} if model == BASE else {})
 
 
 def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int) -> list[Split]:
@@ -112,8 +111,8 @@ def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int)
     tokenizer, splits = encoders.tokenizer(encoders.locate(encoder)), []
     for name, table in tables.items():
         sentences, targets = random_targets(table, most if name == "train" else most // 2)
-        encoded = encoded_words(sentences, tokenizer, max_tokens)
-        with_tokens = words_with_tokens(encoded)
+        encoded = datasets.Dataset.from_dict(encode_words(sentences, tokenizer, max_tokens))
+        with_tokens = _words_with_tokens(encoded)
         words = ({*range(*one.span1), *range(*(one.span2 or one.span1))} for one in targets)
         read = [one for one, of_one in zip(targets, words, strict=True) if of_one <= with_tokens[one.sentence]]
         splits.append(Split(encoded, read))
@@ -134,14 +133,7 @@ def random_targets(table: pd.DataFrame, most: int) -> tuple[list[list[str]], lis
     return sentences, targets
 
 
-def encoded_words(
-    sentences: Sequence[list[str]], tokenizer: PreTrainedTokenizerBase, max_length: int
-) -> datasets.Dataset:
-    """Sentences that are split into words, tokenised, with their `word_ids`."""
-    return datasets.Dataset.from_dict(encode_words(sentences, tokenizer, max_length))
-
-
-def words_with_tokens(encoded: datasets.Dataset) -> list[set[int]]:
+def _words_with_tokens(encoded: datasets.Dataset) -> list[set[int]]:
     """Of each sentence the words that can be measured: not cut off, and none that the tokeniser drops, as U+200B."""
     return [set(words) - {NO_WORD} for words in encoded["word_ids"]]
 
@@ -204,7 +196,7 @@ def codelengths(
         CODES: `seed` of the order that is sent and of the perceptron, `bits` and `uniform` of the targets that are not
         of the fold (`uniform` of a code that knows nothing), `examples` all sentences.
     """
-    models, codes = probed_models(encoder, checkpoints, model, device), []
+    models, codes = _beside_random_weights(encoder, checkpoints, model, device), []
     if not models:
         return pd.DataFrame(columns=CODES)
     train = {"train": edge_table(edge_task, source)["train"]}
@@ -258,8 +250,7 @@ def structure(
     Returns:
         TREES; no rows where the training diverged.
     """
-    models = pretrained_and_fine_tuned(encoder, checkpoints, (FINE_TUNED, TWIN), device)
-    models = models if model == BASE else fine_tuned(models)
+    models = _probed(encoder, checkpoints, model, True, device)
     if not models:
         return pd.DataFrame(columns=TREES)
     tokenizer = encoders.tokenizer(encoders.locate(encoder))
@@ -293,8 +284,8 @@ def structural_probes(
     tables, encoded, rows = {}, {}, []
     for split in SPLITS:
         drawn = random_sentences(treebank[split], sentences if split == "train" else sentences // 2)
-        words = encoded_words(list(drawn["tokens"]), tokenizer, max_length)
-        whole = np.flatnonzero(drawn["tokens"].map(len) == list(map(len, words_with_tokens(words))))
+        words = datasets.Dataset.from_dict(encode_words(drawn["tokens"], tokenizer, max_length))
+        whole = np.flatnonzero(drawn["tokens"].map(len) == list(map(len, _words_with_tokens(words))))
         tables[split], encoded[split] = drawn.iloc[whole], words.select(whole)
     for name, model in models.items():
         layers = range(len(layer_list(model)) + 1)

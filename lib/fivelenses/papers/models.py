@@ -54,11 +54,7 @@ def model_of(
 ) -> nn.Module | None:
     """The fine-tuned model, or a twin of it; None where noise of no scale moves the last layer as far as training did.
 
-    Both twins have the same noise, which no other model's twins have.
-
-    Args:
-        control: of `controls`.
-        original: the pre-trained encoder that the model came from.
+    Both twins have the same noise, which no other model's twins have. The `original` is the pre-trained encoder.
     """
     fine_tuned, made = checkpoint.model(), checkpoint.specification
     if control not in TWINS:

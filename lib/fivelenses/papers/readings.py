@@ -1,9 +1,8 @@
-"""What one model shows at each of its layers: labels, probes, the loss with a layer rolled back, weights, syntax trees.
+"""The measures of change that chapters 6 and 7 take of every model, and what they read of it at each of its layers.
 
-Chapters 6 and 7 read the same of every model and of the pre-trained encoder. Labels lie in the first token's states on
-development examples. Probes learn from training examples, and so is the loss that of training examples, as in the
-landscapes of its paper: on development examples, a model that has memorised its training examples gains when a layer
-is rolled back. Structural probes read a treebank.
+Labels lie in the first token's states on development examples. Probes learn from training examples, and so is the loss
+that of training examples, as in the landscapes of its paper: on development examples, a model that has memorised its
+training examples gains when a layer is rolled back. Structural probes read a treebank.
 """
 
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, directprobe, mlp_probe, weights
+from fivelenses.lenses.checks import DECLARED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import layer_parameters
 from fivelenses.models import encoders
@@ -34,16 +34,75 @@ from fivelenses.tasks.treebanks import read_treebank
 
 PROBE = mlp_probe.Configuration((64, 64), 1e-4)
 
+# What the measures of each paper look at, in the order of the chapters, and those of no paper.
+LENSES = {
+    "hao2020": "attention and features",
+    "zhou2022": "label geometry",
+    "hao2019": "loss landscape",
+    "singh2020": "weights",
+    "merchant2020": "similarity and syntax",
+    "": "beside the papers",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per layer, larger where a fine-tuned encoder departs more from the pre-trained one.
+
+    Attributes:
+        key, name, lens: in records, in pictures, and the paper that it is from, a key of LENSES.
+        reads_activations: whether it reads what the layer makes of a text, and so inherits what changed below.
+        knows_labels: whether it takes the task's labels, where others count every change alike.
+    """
+
+    key: str
+    name: str
+    lens: str
+    reads_activations: bool = True
+    knows_labels: bool = False
+
+    @property
+    def invariances(self) -> frozenset[str] | None:
+        """Changes of the model's features that it ignores; None where it reads no features."""
+        return DECLARED.get(self.key)
+
+
+MEASURES = (
+    Measure("js", "attention", "hao2020"),
+    Measure("svcca", "features", "hao2020"),
+    Measure("pwcca", "features, PWCCA", "hao2020"),
+    Measure("cka", "features, CKA", "hao2020"),
+    Measure("labels", "label distance", "zhou2022", knows_labels=True),
+    Measure("probe", "probe gain", "zhou2022", knows_labels=True),
+    Measure("rollback", "rollback", "hao2019", False, True),
+    Measure("last", "last layer after rollback", "hao2020", False, False),
+    Measure("weights", "weights", "singh2020", False, False),
+    Measure("rsa", "similarity", "merchant2020"),
+    Measure("structure", "syntax", "merchant2020"),
+    Measure("cka_debiased", "debiased CKA", ""),
+    Measure("procrustes", "Procrustes", ""),
+    Measure("neighbours", "neighbours", ""),
+)
+BY_KEY = {measure.key: measure for measure in MEASURES}
+
+
+def name(key: str) -> str:
+    """What a measure is called in pictures."""
+    return BY_KEY[key].name
+
+
+def lens(key: str) -> str:
+    """The paper that a measure is from; empty for none."""
+    return BY_KEY[key].lens
+
+
+# --- what the models of a task are read with --------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Setting:
-    """What all models of one task are read with.
-
-    Attributes:
-        pretrained, tokenizer: the encoder that they come from.
-        examples, training: development and training examples, encoded.
-        source, sentences: of the trees, and how many of them train a structural probe, at most.
-        device: a GPU when there is one, by default.
+    """What all models of one task are read with: the encoder that they come from, encoded development and training
+    examples, and the source of trees, so many sentences of which train a structural probe at most.
     """
 
     pretrained: nn.Module
@@ -63,9 +122,7 @@ class Setting:
 def setting(
     checkpoint: Checkpoint, examples: int | None, training_examples: int, sentences: int, device: str | None
 ) -> Setting:
-    """What the models of a checkpoint's task are read with: so many development and training examples, and training
-    sentences of a structural probe, at most; None for all.
-    """
+    """The setting of a checkpoint's task, with so many development (None for all) and training examples at most."""
     made = checkpoint.specification
     located = encoders.locate(made.encoder)
     pretrained, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
@@ -81,8 +138,8 @@ def setting(
 
 
 class LabelReading(NamedTuple):
-    """What the layers say of labels: `distances` (labellings, L), the mean distance of a label's hull to its nearest,
-    and `right` (examples, L), how often probes are right about each example.
+    """`distances` (labellings, L), the mean distance of a label's hull to its nearest, and `right` (examples, L), how
+    often probes are right about each example.
     """
 
     distances: np.ndarray
@@ -92,11 +149,8 @@ class LabelReading(NamedTuple):
 def label_reading(
     model: nn.Module, setting: Setting, seeds: Sequence[int], epochs: int, permuted: bool = False
 ) -> LabelReading:
-    """Distances of labels in [CLS], and classifier probes from several initialisations.
-
-    Args:
-        seeds, epochs: of the probes.
-        permuted: also take the distances of permuted labels, as a second labelling.
+    """Distances of labels in [CLS], with `permuted` also of permuted ones as a second labelling, and classifier probes
+    from several initialisations (`seeds`).
     """
     gold, width = np.array(setting.examples["labels"]), setting.pretrained.config.hidden_size
     distinct = pd.Series(list(map(tuple, setting.examples["input_ids"]))).drop_duplicates().index.to_numpy()
@@ -138,8 +192,8 @@ def probe(
 
 
 class Rollback(NamedTuple):
-    """What rolling back one layer costs: `rises` (examples, L) of the loss in nats; `elsewhere` (L,), the mean rise
-    with the layer moved as far in random directions; `fold_of` (examples,).
+    """`rises` (examples, L) of the loss, in nats; `elsewhere` (L,), the mean rise with the layer moved as far in random
+    directions; `fold_of` (examples,).
     """
 
     rises: np.ndarray

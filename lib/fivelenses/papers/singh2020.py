@@ -23,20 +23,13 @@ from fivelenses.tasks import subset
 from fivelenses.tasks.examples import TaskData, encode
 from fivelenses.tasks.scores import majority_rate
 
-MAX_ITERATIONS = 2_000
+MAX_ITERATIONS = 2_000  # enough for every regression to converge
 DISTANCES = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps", "control"]
 
 
 def sizes(task: str, source: str) -> pd.DataFrame:
-    """Table 1: the data of a task.
-
-    Returns:
-        One row: `task`, `training_examples` (all that there are), `training_data` and `evaluation_data` (where they
-        come from, in words), `labels` (their names).
-
-    Example:
-        >>> sizes("rte", "toyworld")[["task", "labels"]].values.tolist()
-        [['rte', 'entailment, not_entailment']]
+    """Table 1: `task`, `training_examples` (all that there are), `training_data` and `evaluation_data` (where they come
+    from, in words), `labels` (their names), in one row.
     """
     data = tasks.load(task, source)
     row = {"task": task, "training_examples": data.splits["train"].num_rows}
@@ -55,15 +48,13 @@ def frozen_probes(
 ) -> dict[str, pd.DataFrame]:
     """Figures 2 and 5a: a logistic regression on [CLS] of each layer of the frozen encoder.
 
-    The first m layers of the encoder are the encoder truncated to m layers, so one pass over the examples gives the
-    features of all truncations. Features are standardised by the training examples, and the regression (penalty 1) is
-    fitted until it has converged.
+    The first m layers of the encoder are the encoder truncated to m layers, so one pass gives the features of all
+    truncations. Features are standardised by the training examples, and the regression has penalty 1.
 
     Args:
-        task, source: a task with one label per text.
         sizes: numbers of training examples; of all but the most, the subsets are those on which the models of the same
             seeds are fine-tuned.
-        seeds: of the subsets. A subset that is the whole is the same for all of them, and measured for the first alone.
+        seeds: of the subsets; a subset that is the whole is measured for the first alone.
         max_length: tokens that a text is cut to.
 
     Returns:

@@ -1,13 +1,11 @@
-"""Zhou and Srikumar (2022), "A Closer Look at How Fine-tuning Changes BERT": labelled points, the models that they are
-in, and the sizes of encoders and tasks (Tables 1 and 6).
+"""What Zhou and Srikumar (2022), "A Closer Look at How Fine-tuning Changes BERT", measure: sizes of encoders and tasks
+(Tables 1 and 6), and what classifier probes read (Tables 2, 5 and 7). The geometry is in `zhou2022_geometry`.
 
-A point is a word, a pair of words or a sentence in one layer of one model. Their geometry is measured in
-`zhou2022_geometry`, and what classifiers read in `zhou2022_probes`: a change of one lens leaves the records of the
-other.
+A point is a word, a pair of words or a sentence in one layer of one model.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import datasets
 import numpy as np
@@ -17,7 +15,8 @@ from torch import nn
 from fivelenses.activations import represent
 from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.specification import Specification
-from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.checkpoints.store import Checkpoint, check_finite
+from fivelenses.lenses import mlp_probe
 from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
 from fivelenses.models.twins import moved_at_random
@@ -28,6 +27,8 @@ from fivelenses.tasks.examples import encode, load
 
 TRAINING, HELD_OUT = "train", "validation"
 FEW = 3  # points that a label has at least in a sample, if it has as many at all
+FITS = ["encoder", "task", "stage", "seed", "control", "accuracy", "deviation"]
+SENTENCES = [*FITS[:5], "example", "score", "weight", "null", "metric"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,8 @@ class Split:
 
     Attributes:
         examples: encoded sentences, those that hold a measured point.
-        labels: (points,) the label of each measured point.
+        labels, sentences: (points,) the label of each measured point, and the sentence that it is in.
         rows: (points,) its row among all points of these sentences.
-        sentences: (points,) the sentence that it is in.
         size: how many points the split has, each text counted once.
     """
 
@@ -60,13 +60,9 @@ class Split:
 
 
 def splits(made: Specification, points: int | None = None) -> dict[str, Split]:
-    """Both splits of the task that a model is fine-tuned on.
+    """Both splits of the task that a model is fine-tuned on, with a `sample` of so many training points.
 
     A text that occurs more than once in a split is measured once: its points are equal in every model.
-
-    Args:
-        made: names encoder, task, source, and the tokens that a sequence is cut to.
-        points: training points that are measured, see `sample`; all when None.
     """
     data, reading = load(made.task, made.source), tokenizer(locate(made.encoder))
     parts = {}
@@ -104,12 +100,7 @@ def sample(labels: np.ndarray, points: int | None) -> np.ndarray:
 def with_control(
     checkpoint: Checkpoint, original: nn.Module, step: int | None = None
 ) -> Iterator[tuple[str, nn.Module]]:
-    """A fine-tuned model and its twin, by `control`; a model of shuffled labels, which has no twin, is one itself.
-
-    Args:
-        original: the encoder before fine-tuning.
-        step: of a state along training, None for the end.
-    """
+    """A fine-tuned model and its twin, by `control`, at the end or at a step; of shuffled labels the model alone."""
     made = checkpoint.specification
     model = checkpoint.model() if step is None else checkpoint.model_at(step)
     if made.shuffled_labels:
@@ -121,7 +112,7 @@ def with_control(
 
 def before_and_after(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[list[dict], nn.Module]]:
     """The pre-trained encoder, then the fine-tuned models of one encoder and task that did not diverge, with controls;
-    each with where it stands in a record (`encoder`, `task`, `stage`, `seed`, `control`), once for each seed before.
+    each with its places in a record (`encoder`, `task`, `stage`, `seed`, `control`), one for each seed before.
     """
     finished = converged(checkpoints)
     if not finished:
@@ -137,7 +128,7 @@ def before_and_after(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[list[d
 
 def after_each_task(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[list[dict], nn.Module]]:
     """The pre-trained encoder, then models of one seed that were fine-tuned on different tasks, with their twins; each
-    with where it stands in a record (`tuned_on`, `seed`, `control`).
+    with its place in a record (`tuned_on`, `seed`, `control`).
     """
     seed, original = checkpoints[0].specification.seed, pretrained(checkpoints[0])
     yield [{"tuned_on": "nothing", "seed": seed, "control": SHARED}], original
@@ -167,3 +158,86 @@ def task_sizes(tasks: Sequence[str], source: str) -> pd.DataFrame:
         sizes = {"training": len(labels[0]), "test": len(labels[1]), "labels": pd.concat(labels).nunique()}
         rows.append({"task": name} | sizes)
     return pd.DataFrame(rows)
+
+
+# --- classifier probes of the last layer ------------------------------------------------------------------------------
+
+
+def probe_accuracy(
+    checkpoints: Sequence[Checkpoint],
+    probe_sizes: Sequence[int],
+    probe_regularisers: Sequence[float],
+    probe_points: int | None = None,
+    probe_initialisations: int = 5,
+    probe_epochs: int = 1000,
+    device: str | None = None,
+) -> dict[str, pd.DataFrame]:
+    """Tables 2 and 7: what a probe reads before and after fine-tuning.
+
+    Args:
+        checkpoints: of one encoder and task; one whose training diverged is left out.
+        probe_sizes, probe_regularisers: the grid of the probes.
+        probe_points: training points at most, a stratified subset.
+        probe_initialisations: fits of the best of the grid.
+        probe_epochs: at most, of every fit.
+
+    Returns:
+        fits: one row per model: the columns of `before_and_after`; `hidden_1` and `hidden_2` of the best probe, and its
+        mean `accuracy` on the held-out split over its initialisations with the standard `deviation`.
+        sentences: one row per model and held-out sentence: `score` (points that are right, the mean over
+        initialisations), `weight` (points), `null` (those of the most frequent label).
+    """
+    parts = splits(checkpoints[0].specification, probe_points)
+    grid = mlp_probe.grid(probe_sizes, probe_regularisers)
+    return _accuracies(before_and_after(checkpoints), parts, grid, probe_initialisations, probe_epochs, device)
+
+
+def target_accuracy(
+    checkpoints: Sequence[Checkpoint],
+    target: str,
+    probe_sizes: Sequence[int],
+    probe_regularisers: Sequence[float],
+    probe_points: int | None = None,
+    probe_initialisations: int = 5,
+    probe_epochs: int = 1000,
+    device: str | None = None,
+) -> dict[str, pd.DataFrame]:
+    """Table 5: as `probe_accuracy`, of the task `target` in models of one encoder and seed fine-tuned on this and
+    other tasks, with the columns of `after_each_task`.
+    """
+    check_finite({one.specification.task: one for one in checkpoints}, "tuned_on")
+    parts = splits(replace(checkpoints[0].specification, task=target), probe_points)
+    grid = mlp_probe.grid(probe_sizes, probe_regularisers)
+    return _accuracies(after_each_task(checkpoints), parts, grid, probe_initialisations, probe_epochs, device)
+
+
+def _accuracies(
+    models: Iterable[tuple[list[dict], nn.Module]],
+    parts: Mapping[str, Split],
+    grid: Sequence[mlp_probe.Configuration],
+    initialisations: int,
+    epochs: int,
+    device: str | None,
+) -> dict[str, pd.DataFrame]:
+    """`fits` and `sentences` of the best probe of each model."""
+    fits, sentences = [], []
+    for places, model in models:
+        training, test = (parts[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
+        points = (training, parts[TRAINING].labels, test, parts[HELD_OUT].labels)
+        best = mlp_probe.fit_grid(*points, grid, range(initialisations), max_epochs=epochs)
+        first, second = best.selected.hidden
+        fit = {"hidden_1": first, "hidden_2": second, "accuracy": best.mean, "deviation": best.deviation}
+        fits += [place | fit for place in places]
+        read = _by_sentence(best.right.mean(0), parts[HELD_OUT])
+        sentences += [read.assign(**place) for place in places]
+    if not fits:
+        return {"fits": pd.DataFrame(columns=FITS), "sentences": pd.DataFrame(columns=SENTENCES)}
+    return {"fits": pd.DataFrame(fits), "sentences": pd.concat(sentences, ignore_index=True)}
+
+
+def _by_sentence(right: np.ndarray, part: Split) -> pd.DataFrame:
+    """Words of a sentence are right or wrong together, so sentences are the examples of an interval."""
+    names, counts = np.unique(part.labels, return_counts=True)
+    of_point = {"score": right, "weight": np.ones(len(right)), "null": part.labels == names[counts.argmax()]}
+    table = pd.DataFrame(of_point).groupby(part.sentences).sum().astype(np.float32)
+    return table.rename_axis("example").reset_index().astype({"example": np.int32}).assign(metric="accuracy")

@@ -100,7 +100,11 @@ def along_training(
         distances: `step`, every other `layer`, `label`, `min_distance` to any other label, `separable`.
         similarities: `step`, `layer`, `similarity` of the labels' distances to those before training, NaN where planes
         do not separate them; `points` and `all_points`, those followed and all.
-        movements, paths: of the functions of these names.
+        movements: `layer`, `label`, `x` and `y` (its centroid's movement from the first state to the last, on the
+        layer's two principal directions), `length` of the whole vector, `in_two` (share of the layer's squared lengths
+        that lies in the two), `spread` (mean distance between the labels' centroids before, the scale of the layer).
+        paths: `layer` (1 or the last), `label`, `step`, `x`, `y`, `z` (a centroid on three principal components), of
+        the three labels whose centroids are nearest to one another before training, in the last layer.
     """
     check_finite({one.specification.describe(): one for one in checkpoints}, "followed")
     made = checkpoints[0].specification
@@ -124,16 +128,17 @@ def along_training(
         "distances": pd.concat(distances, ignore_index=True),
         "similarities": pd.DataFrame(similarities),
         "movements": pd.concat(moved, ignore_index=True),
-        "paths": closest_paths(before | centroids[FINE_TUNED], names).assign(**model),
+        "paths": _closest_paths(before | centroids[FINE_TUNED], names).assign(**model),
     }
 
 
 def _followed(part: Split, checkpoints: Sequence[Checkpoint], device: str | None) -> Iterator[tuple]:
     """`control`, `step`, `layer`, the labels' centroids and, on every other layer, their geometry, else None."""
+    names = np.unique(part.labels)
     for control, step, model in _states(checkpoints):
         depth = len(layer_list(model))
         for layer, points in part.states(model, range(1, depth + 1), device).items():
-            centroids = np.stack([points[part.labels == name].mean(axis=0) for name in np.unique(part.labels)])
+            centroids = np.stack([points[part.labels == name].mean(axis=0) for name in names])
             probed = directprobe.probe(points, part.labels) if (depth - layer) % 2 == 0 else None
             yield control, step, layer, centroids, probed
 
@@ -149,13 +154,7 @@ def _states(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[str, int, nn.Mo
 
 
 def movements(centroids: Centroids, labels: Sequence[str]) -> pd.DataFrame:
-    """Figures 5 and 7 to 10: how far each label's centroid has moved from the first state to the last.
-
-    Returns:
-        `layer`, `label`, `x` and `y` (the difference vectors of a layer on their two principal directions), `length` of
-        the whole vector, `in_two` (share of the layer's squared lengths that lies in the two directions), `spread`
-        (mean distance between the labels' centroids before, the scale of the layer).
-    """
+    """Figures 5 and 7 to 10: how far each label's centroid has moved from the first state to the last."""
     parts, steps = [], [step for step, _ in centroids]
     for layer in sorted({layer for _, layer in centroids}):
         start, end = (centroids[step, layer].astype(np.float64) for step in (min(steps), max(steps)))
@@ -172,15 +171,8 @@ def movements(centroids: Centroids, labels: Sequence[str]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def closest_paths(centroids: Centroids, labels: Sequence[str], count: int = 3) -> pd.DataFrame:
-    """Figure 3: the paths of the `count` closest labels' centroids, in layer 1 and in the last.
-
-    The closest are those whose centroids have the least mean distance to one another before training, in the last
-    layer.
-
-    Returns:
-        `layer`, `label`, `step`, `x`, `y`, `z`: each layer's paths on their own three principal components.
-    """
+def _closest_paths(centroids: Centroids, labels: Sequence[str], count: int = 3) -> pd.DataFrame:
+    """Figure 3: the paths of the `count` closest labels' centroids, in layer 1 and in the last."""
     steps, last = sorted({step for step, _ in centroids}), max(layer for _, layer in centroids)
     start = centroids[steps[0], last]
     apart = np.linalg.norm(start[:, None] - start[None], axis=-1)
