@@ -414,8 +414,7 @@ layout = Layout(panels="task", dashes="start", height=2.8)
 run.figure(
     "Figure 2",
     curves(shown, "loss", by="task", x="step", y_label=LOSS, layout=layout),
-    "Training loss along training, as the optimiser measures it, with dropout (means over seeds, "
-    "bands from least to greatest).",
+    "Training loss as the optimiser measures it, with dropout (mean and range over seeds).",
 )
 
 
@@ -572,7 +571,7 @@ axes = dict(x="epoch", y_label="development error", layout=Layout(height=2.8))
 run.figure(
     "Errors",
     curves(long.query("kind == 'state'"), "error", by="training", **axes),
-    "Development error along long trainings (means over seeds, bands from least to greatest).",
+    "Development error along long trainings (mean and range over seeds).",
 )
 
 
@@ -641,10 +640,8 @@ run.figure(
     "Figure 5",
     drawing,
     "Training loss from start (0) to end (1), its least value scaled to 0 and its start to 1 "
-    "(means over seeds, bands from least to greatest; cut off above 2). The random direction is "
-    "filter-normalised and as long."
-    + f" Not drawn, since the loss {missing}: {flat}."
-    * bool(flat),
+    "(mean and range over seeds; cut off above 2). The random direction is filter-normalised, and "
+    "as long." + f" Not drawn, since the loss {missing}: {flat}." * bool(flat),
 )
 
 

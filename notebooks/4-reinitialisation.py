@@ -217,10 +217,10 @@ KINDS = ("re-initialised", "frozen probing", "weight distance")
 
 def spread(table, of="seed"):
     """How many models a curve is the mean of, in words."""
-    words = f"mean of {counted(table['seed'].nunique(), of)}, band from least to greatest"
+    words = f"mean and range of {counted(table['seed'].nunique(), of)}"
     seeds = table.groupby("examples")["seed"].nunique()
     alone = " and ".join(f"{size:,}" for size in seeds.index[(seeds == 1) & (seeds.max() > 1)])
-    return words + (f"; with {alone} examples, all of this run's sample, one {of}" if alone else "")
+    return words + (f"; with {alone} examples, all there are, one {of}" if alone else "")
 
 
 # %% tags=["hide-input"]
@@ -242,12 +242,8 @@ def reinitialisation(task, of_sizes):
     table = scores[scores["examples"].isin(of_sizes) & ~scores["equal_steps"]]
     table = table[table["task"] == task]
     metric, null = find(task).score_name, table["null_rate"].iloc[0]
-    zero = "always the most frequent label" if metric == "accuracy" else "any constant label"
-    caption = (
-        f"{metric} on the development examples after fine-tuning, by number of re-initialised top "
-        f"layers and of training examples ({spread(table)}). Dashed: the null rate ({zero}), "
-        f"{null:.2f}."
-    )
+    caption = f"{metric} on development examples by re-initialised top layers and number of "
+    caption += f"training examples ({spread(table)}). Dashed: the null rate, {null:.2f}."
     axes = dict(y_label=metric, x="reinitialised", x_label=REINITIALISED)
     return by_size(table, KINDS[0], task, "score", caption, **axes)
 
@@ -267,11 +263,11 @@ for task in settings.sized:
     run.figure(**reinitialisation(task, sizes[task]))
 
 # %% [markdown]
-# We describe a curve's shape by numbers, which are weighted sums of its scores, or ratios of two
-# such sums $C = \sum_p w_p \bar s_p / \sum_p v_p \bar s_p$ of the mean curve. Each model's part in
-# a ratio is its linearisation, $C + \sum_p (w_p - C v_p)\, s_p / \sum_p v_p \bar s_p$ (the delta
-# method), so that a model whose own curve hardly falls does not blow up. *Concavity* is the area
-# between a curve and the straight line between its ends, over its drop.
+# Numbers describe a curve's shape: weighted sums of its scores, or ratios of two such sums
+# $C = \sum_p w_p \bar s_p / \sum_p v_p \bar s_p$ of the mean curve. Each model's part in a ratio is
+# linearised, $C + \sum_p (w_p - C v_p)\, s_p / \sum_p v_p \bar s_p$ (the delta method), so that a
+# curve that hardly falls does not blow up. *Concavity* is the area between a curve and the straight
+# line between its ends, over its drop.
 
 # %% tags=["hide-input", "claim"]
 MIN_DROP = 0.03  # a curve that falls by less has no shape to speak of
@@ -441,8 +437,8 @@ if matched:
     run.figure(
         "Figure 1c",
         curves(table, "rise", "task", **axes),
-        f"{names} with {counted(examples, 'training example')} each: accuracy above the null rate "
-        f"of the task, by the number of re-initialised layers ({spread(table)}).",
+        f"{names} with {counted(examples, 'training example')} each: accuracy above the task's "
+        f"null rate ({spread(table)}).",
     )
 
 
@@ -569,8 +565,8 @@ def at_equal_steps(table, y, y_label, **axes):
     run.figure(
         f"{'Scores' if nulls else 'Distances'} at equal steps",
         curves(table, y, "size", y_label=y_label, nulls=nulls, layout=layout, **axes),
-        f"{y_label[0].upper()}{y_label[1:]} when fewer examples are read more often, until the "
-        f"steps are those of the most examples ({spread(table)}).",
+        f"{y_label[0].upper()}{y_label[1:]} after as many steps as on the most examples "
+        f"({spread(table)}).",
         key=f"equal-steps-{y}",
     )
 
@@ -655,8 +651,8 @@ run.table(
 # Fine-tuning can repair what re-initialisation broke. To see what the layers hold as they are, we
 # remove the top $k$, freeze the rest, and train only a classifier on [CLS]. The paper's three
 # epochs are too few (on CoLA its probe hardly leaves the null rate); ours is a logistic regression
-# on standardised features, trained to convergence. A size that uses all examples of the run has one
-# probe, with an interval over development examples only.
+# on standardised features, trained to convergence. With all examples of a run there is one draw,
+# and an interval over development examples only.
 
 # %% tags=["hide-input", "claim"]
 probes = run.measure("frozen_probes", over=settings.probed(sizes))
@@ -680,9 +676,8 @@ frozen = frozen.rename(columns={"removed": "place"})
 def probing(task):
     table = probed[probed["task"] == task]
     caption = (
-        f"{find(task).score_name} of a logistic regression on [CLS] of the frozen encoder, by "
-        f"number of removed top layers and of training examples ({spread(table, 'draw')}). Dashed: "
-        f"null rate, {table['null_rate'].iloc[0]:.2f}."
+        f"{find(task).score_name} of the frozen probe by removed top layers and number of training "
+        f"examples ({spread(table, 'draw')}). Dashed: null rate, {table['null_rate'].iloc[0]:.2f}."
     )
     axes = dict(y_label=find(task).score_name, x="removed", x_label="layers removed, from the top")
     return by_size(table, KINDS[1], task, "score", caption, **axes)
@@ -806,10 +801,7 @@ def weight_distance(task):
         table = table.assign(shuffled=table["layer"].map(means))
     one_each = table.drop_duplicates("examples").itertuples()
     steps = [f"{row.steps} steps with {row.examples:,}" for row in one_each]
-    caption = (
-        "Frobenius norm of the change of each layer's output projection in fine-tuning, by the "
-        f"number of training examples ({spread(table)}; {', '.join(steps)})."
-    )
+    caption = f"distance of each layer's output projection ({spread(table)}; {', '.join(steps)})."
     caption += f" Dashed: {largest:,} examples with shuffled labels." * ("shuffled" in table)
     return by_size(table, KINDS[2], task, "absolute", caption, y_label=DISTANCE)
 

@@ -149,10 +149,9 @@ gains = {task: scores[task] - null for task, null in nulls if task in scores}
 run.gate(models, by_example, gains, words)
 
 # %% [markdown]
-# Records have a column for what every claim compares: `model`, the pre-trained encoder (`base`),
-# its baselines, and what was fine-tuned from it. Intervals count pre-trainings where there are
-# several, and seeds of fine-tuning otherwise; seeds of a probe say nothing about other
-# fine-tunings.
+# In records, `model` is the pre-trained encoder (`base`), one of its baselines, or what was
+# fine-tuned from it. Intervals count pre-trainings where there are several, and else seeds of
+# fine-tuning.
 
 # %% tags=["hide-input", "claim"]
 SHARED_BY_ALL = [BASE, LEXICAL, RANDOMISED]
@@ -456,9 +455,8 @@ def draw_structure(kind, name, tree):
     run.figure(
         name,
         curves(rows, "spearman", by="model", **axes),
-        f"Spearman's correlation of predicted and true {kind}s in the syntax tree, for a linear "
-        "probe of each layer (0: embeddings), averaged over sentences of each length from 5 to 50. "
-        f"Best {tree} of a layer: "
+        f"Spearman's correlation of predicted and true {kind}s in the syntax tree, by layer (0: "
+        f"embeddings), mean over sentence lengths from 5 to 50. Best {tree} of a layer: "
         f"{best(rows, 'tree')}.{controls_in_words(rows, 'spearman', 'model')}",
     )
 
@@ -582,9 +580,8 @@ run.figure(
     "Figure 2",
     curves(rows, "similarity", by="model", **axes),
     "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
-    f"{rows['tokens'].max():,} tokens of running text, special ones left out "
-    f"({counted(len(set(rows['pretrained'])), 'pre-training')} × "
-    f"{counted(seeds, 'seed')}; bands from least to greatest). "
+    f"{rows['tokens'].max():,} tokens of running text, special ones left out (mean and range of "
+    f"{counted(len(set(rows['pretrained'])), 'pre-training')} × {counted(seeds, 'seed')}). "
     f"Dashed: the same with tokens permuted.{controls_in_words(rows, 'similarity', 'model')}",
 )
 
@@ -690,9 +687,9 @@ for task in [one for one in PAIRS if one in settings.tasks]:
     run.figure(
         f"Figure 5, {title(task)}",
         curves(rows, "similarity", by="input", **axes),
-        f"RSA of the encoder fine-tuned on {title(task)} to its pre-trained one, by the input on "
-        f"which it is taken (at most {rows['tokens'].max():,} tokens of "
-        f"each).{controls_in_words(rows, 'similarity', 'input')}",
+        f"RSA of the {title(task)} model to its pre-trained encoder, by input (at most "
+        f"{rows['tokens'].max():,} tokens of each)."
+        f"{controls_in_words(rows, 'similarity', 'input')}",
         if_empty=f"no encoder that was fine-tuned on {title(task)} was measured on its input",
     )
 
@@ -793,16 +790,15 @@ def draw_ablated(name, position, label, caption):
     run.figure(
         name,
         curves(rows, "score", by="task", **drawn),
-        f"{caption} {', '.join(metrics)}; {counted(len(set(rows['seed'])), 'seed')}, bands from "
-        "least to greatest.",
+        f"{caption} {', '.join(metrics)}; mean and range of "
+        f"{counted(len(set(rows['seed'])), 'seed')}.",
         if_empty="only whole encoders were fine-tuned",
     )
 
 
 FROZEN = (
-    "Score after fine-tuning with the embeddings and the bottom layers frozen, by the highest "
-    "frozen layer k (−1: nothing frozen; 0: embeddings alone). The paper counts layers from 0: its "
-    "k is ours minus 1."
+    "Score with embeddings and bottom layers frozen, by the highest frozen layer k (−1: none; 0: "
+    "embeddings alone; the paper's k is one less)."
 )
 draw_ablated("Figure 3", "frozen", "highest frozen layer", FROZEN)
 
@@ -867,8 +863,7 @@ def lost_with_half_frozen(rows):
 # ## How many layers are needed? Truncation
 
 # %% tags=["hide-input"]
-KEPT_LAYERS = "Score after fine-tuning the first layers of the encoder alone, by their number k."
-draw_ablated("Figure 4", "kept", "layers kept", KEPT_LAYERS)
+draw_ablated("Figure 4", "kept", "layers kept", "Score with the first k layers alone.")
 
 
 # %% tags=["hide-input", "claim"]
@@ -899,6 +894,6 @@ run.finish()
 
 # %% [markdown]
 # **Limits.** The published runs probed one model per task; other seeds of a probe say nothing about
-# other fine-tunings. In the paper, probes of one model differ by about half a point.
+# other fine-tunings.
 #
 # Three [exercises](/exercises.md#chapter-5-what-is-kept-and-where-it-changes) go with this chapter.
