@@ -679,7 +679,7 @@ look = dict(label="development error", table=development, contours=Contours(WAY,
 run.figure(
     "Figure 6",
     surfaces(drawn, "error", "panel", **look),
-    "Share of development examples classified wrongly, on the planes of Figure 1 (means over "
+    "Development error on the planes of Figure 1 (means over "
     f"{drawn['examples'].max():,} examples; their standard error is {spread:.3f}).{seeds}",
 )
 

@@ -179,8 +179,7 @@ run.figure(
 
 # %% [markdown]
 # A model that learned nothing with all layers kept does not show what a layer is worth. So claims
-# are judged on the tasks and sizes that these models learned, better than a bag of words where a
-# run has one.
+# are judged on what was learned, better than by a bag of words where a run has one.
 
 # %% tags=["hide-input", "claim"]
 predictions = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
@@ -194,7 +193,7 @@ run.gate(models, predictions, words=words)
 #
 # Where a curve stays flat and then falls, the task itself can teach the upper layers. Where it
 # falls at once, the task needs what pre-training put into the top. At the right end all layers are
-# {term}`re-initialised`: only embeddings, biases and LayerNorms are pre-trained.
+# {term}`re-initialised`, but not the embeddings.
 
 
 # %% tags=["hide-input", "claim"]
@@ -242,8 +241,8 @@ def reinitialisation(task, of_sizes):
     table = scores[scores["examples"].isin(of_sizes) & ~scores["equal_steps"]]
     table = table[table["task"] == task]
     metric, null = find(task).score_name, table["null_rate"].iloc[0]
-    caption = f"{metric} on development examples by re-initialised top layers and number of "
-    caption += f"training examples ({spread(table)}). Dashed: the null rate, {null:.2f}."
+    caption = f"{metric} on development examples by re-initialised layers and training "
+    caption += f"examples ({spread(table)}). Dashed: the null rate, {null:.2f}."
     axes = dict(y_label=metric, x="reinitialised", x_label=REINITIALISED)
     return by_size(table, KINDS[0], task, "score", caption, **axes)
 
@@ -396,7 +395,7 @@ FROM_SCRATCH = "SST-2 against no pre-training"
     per="case",
     halves={
         "the score drops sooner": [title(task) for task in COMPARED],
-        "1 % with pre-training beats all without": [FROM_SCRATCH],
+        "1% with pre-training beats all without": [FROM_SCRATCH],
     },
     no_twin=NEEDS_HEAD,
     if_empty="this run has trained neither SST-2 nor QNLI on two numbers of examples",
@@ -565,8 +564,7 @@ def at_equal_steps(table, y, y_label, **axes):
     run.figure(
         f"{'Scores' if nulls else 'Distances'} at equal steps",
         curves(table, y, "size", y_label=y_label, nulls=nulls, layout=layout, **axes),
-        f"{y_label[0].upper()}{y_label[1:]} after as many steps as on the most examples "
-        f"({spread(table)}).",
+        f"{y_label[0].upper()}{y_label[1:]}, smaller sets beside the largest ({spread(table)}).",
         key=f"equal-steps-{y}",
     )
 
@@ -636,7 +634,7 @@ shown = [
 run.table(
     "Shapes",
     shapes,
-    "What the score loses with each third of the layers, from the top, with 95 % intervals over "
+    "What the score loses with each third of the layers, from the top, with 95% intervals over "
     "seeds and examples; concavity, the area between the mean curve and the straight line between "
     "its ends, over its drop (positive falls late, negative early); and the greatest distance from "
     f"that line, over the drop. A dash: the curve does not clearly fall, by {MIN_DROP:g} or more, "
@@ -651,8 +649,8 @@ run.table(
 # Fine-tuning can repair what re-initialisation broke. To see what the layers hold as they are, we
 # remove the top $k$, freeze the rest, and train only a classifier on [CLS]. The paper's three
 # epochs are too few (on CoLA its probe hardly leaves the null rate); ours is a logistic regression
-# on standardised features, trained to convergence. With all examples of a run there is one draw,
-# and an interval over development examples only.
+# on standardised features, trained to convergence. The interval of one draw covers development
+# examples only.
 
 # %% tags=["hide-input", "claim"]
 probes = run.measure("frozen_probes", over=settings.probed(sizes))
@@ -676,7 +674,7 @@ frozen = frozen.rename(columns={"removed": "place"})
 def probing(task):
     table = probed[probed["task"] == task]
     caption = (
-        f"{find(task).score_name} of the frozen probe by removed top layers and number of training "
+        f"{find(task).score_name} of the frozen probe by removed layers and training "
         f"examples ({spread(table, 'draw')}). Dashed: null rate, {table['null_rate'].iloc[0]:.2f}."
     )
     axes = dict(y_label=find(task).score_name, x="removed", x_label="layers removed, from the top")
@@ -780,8 +778,7 @@ def without_the_top_sixth(table):
 # ## Weights that move
 #
 # The distance is $\lVert W - W' \rVert_F$ between each layer's pre-trained and fine-tuned output
-# projection, in models with all layers kept. The control is training on {term}`shuffled labels`
-# (dash-dotted).
+# projection, in models with all layers kept. The control is training on {term}`shuffled labels`.
 
 # %% tags=["hide-input", "claim"]
 distances = run.measure("weight_distances", of=settings.with_all_layers, each="task")
@@ -800,8 +797,8 @@ def weight_distance(task):
         means = shuffled.groupby("layer")["absolute"].mean()
         table = table.assign(shuffled=table["layer"].map(means))
     one_each = table.drop_duplicates("examples").itertuples()
-    steps = [f"{row.steps} steps with {row.examples:,}" for row in one_each]
-    caption = f"distance of each layer's output projection ({spread(table)}; {', '.join(steps)})."
+    steps = ", ".join(f"{row.steps} with {row.examples:,}" for row in one_each)
+    caption = f"distance of each layer's output projection ({spread(table)}; steps: {steps})."
     caption += f" Dashed: {largest:,} examples with shuffled labels." * ("shuffled" in table)
     return by_size(table, KINDS[2], task, "absolute", caption, y_label=DISTANCE)
 

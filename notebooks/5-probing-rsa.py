@@ -109,7 +109,7 @@ TASKS = (*PAIRS, PARSER)
 # ## The setting
 #
 # One pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of sentences),
-# question answering (SQuAD, a span of a passage, read in overlapping windows) and dependency
+# question answering (SQuAD, a span of a passage) and dependency
 # parsing (a tree by a biaffine parser, scored by {term}`LAS`). Encoders are also fine-tuned with
 # their bottom layers {term}`frozen`, and with their top layers removed. With several pre-trained
 # encoders, similarity is measured on all of them, everything else on the first. Figures and tables
@@ -196,9 +196,8 @@ def check_present(found, wanted, what):
 #
 # An {term}`edge probe` {cite:p}`tenney2019` predicts the label of one or two spans from a frozen
 # encoder. It mixes the layers with learned weights, pools a span by attention, and has one hidden
-# layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show how much comes from the
-# encoder: its embeddings without context (lexical), and the same network with random weights
-# (randomised). Where a run has it, the {term}`twin` of the parser's encoder shows the effect of
+# layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show what the encoder adds: its
+# embeddings without context (lexical), and random weights (randomised). Where a run has it, the {term}`twin` of the parser's encoder shows the effect of
 # distance alone. SRL are semantic roles, SPR asks what holds of a role's filler (such as being
 # aware), and DPR to which noun a pronoun refers. A probe whose lexical baseline is within four
 # points of the encoder cannot show forgetting.

@@ -312,7 +312,7 @@ one, other = [0.1, 0.3, 0.2, 0.4], [1.0, 2.0, 3.0, 9.0]  # two measures at four 
 ranks = [np.argsort(np.argsort(curve)) for curve in (one, other)]
 by_hand = np.corrcoef(*ranks)[0, 1]
 library = pd.Series(one).corr(pd.Series(other), "spearman")
-{"by hand": round(by_hand, 6), "pandas": round(library, 6)}
+{"by hand": round(float(by_hand), 6), "pandas": round(float(library), 6)}
 
 # %% [markdown]
 # Two measures that rise with depth agree for that alone. The partial correlation holds the layer's
@@ -402,7 +402,7 @@ run.figure(
     "Rank correlations",
     heat_maps({"": square}, pairs, **look, cells=Cells("{:.2f}", bold, framed)),
     f"How alike two measures order the layers of a model, averaged over models ({in_words}); bold "
-    "where the 95 % interval over models excludes 0. Framed: a measure with itself in two seeds "
+    "where the 95% interval over models excludes 0. Framed: a measure with itself in two seeds "
     f"of one task.{left_out if undefined else ''}",
     key="correlations",
 )
@@ -446,7 +446,7 @@ run.table(
     "Pairs of lenses",
     table,
     "From the most to the least alike: mean rank correlation over layers of their measures "
-    f"({in_words}), with its 95 % interval over models, the layers being given, and the partial "
+    f"({in_words}), with its 95% interval over models, the layers being given, and the partial "
     "correlation with the layer's number held fixed, over the models in which it is defined.",
     columns={"pair": "lenses", "correlation": "rank correlation"}
     | {"models": "models", "given_depth": "given depth"},
@@ -565,7 +565,7 @@ run.table(
     "What sets measures apart",
     pd.DataFrame(found),
     "Mean rank correlation of two measures of different lenses that are alike, and of two that "
-    f"are not, with 95 % intervals over models ({in_words}).",
+    f"are not, with 95% intervals over models ({in_words}).",
     columns={"distinction": "measures differ in"} | {one: one for one in KINDS},
     formats={"distinction": DISTINCTIONS.get}
     | {one: f"{{{one}:z.2f}} ({{{one}_low:z.2f}} to {{{one}_high:z.2f}})" for one in KINDS},

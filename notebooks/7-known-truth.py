@@ -249,7 +249,7 @@ run.table(
     "Places",
     places,
     "Right: cases in which a measure names a trained layer. Error: layers from the named to the "
-    "nearest trained one, with 95 % intervals over models (at random "
+    "nearest trained one, with 95% intervals over models (at random "
     f"{at_random['error_at_random']:.2f}). Reported "
     "of trained layers: their share of the sum over all layers; of features the rest is inherited "
     f"({number(FROZEN)}).",
@@ -660,7 +660,7 @@ shown = table.assign(printed=[with_interval(row) for row in table.itertuples()])
 shown = shown.pivot(index="measure", columns="question", values="printed")
 shown = shown.loc[measured, list(QUESTIONS)].rename(index=name, columns=QUESTIONS).reset_index()
 run.table(
-    "Scores", table, "The scores of the picture, with 95 % intervals over models.", shown=shown
+    "Scores", table, "The scores of the picture, with 95% intervals over models.", shown=shown
 )
 
 # %% [markdown]

@@ -1,6 +1,7 @@
 """The claims of a chapter, judged on tables that a test makes: its notebook's cells that are tagged `claim` are run."""
 
 from functools import cache
+from pathlib import Path
 from types import CodeType
 
 import jupytext
@@ -60,6 +61,11 @@ def executed(number: int, tables: dict, folder, excluded=None, only="", tag="cla
     finally:
         fivelenses.run.begin = usual
     return run, names
+
+
+def judge(number: int):
+    """What becomes of one claim of a chapter: a function of its key, tables, and why tasks take no part."""
+    return lambda key, tables, excluded=None: verdicts(number, tables, Path(), excluded, key)[key]
 
 
 def verdicts(number: int, tables: dict, folder, excluded=None, only="", **parameters) -> dict[str, Verdict]:

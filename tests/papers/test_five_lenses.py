@@ -12,13 +12,10 @@ import torch
 from tests import chapters
 from tests.conftest import ENCODER
 
-from fivelenses.comparison import CCA, AttentionJS, compare_with
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED
-from fivelenses.lenses import weights
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import MEASURES, changes_by_layer, independent_encoder
-from fivelenses.papers.models import development_examples
 from fivelenses.papers.readings import BY_KEY, LENSES, lens
 from fivelenses.records import TWIN, TWINS, WHOLE
 
@@ -47,12 +44,8 @@ def changes(curve, entering=lambda measure: np.zeros(6), noise=1e-3, folds=3, co
     return pd.DataFrame(rows, columns=names)
 
 
-@pytest.fixture
-def verdict(tmp_path):
-    """What becomes of one claim on a record."""
-    return lambda key, table, excluded=None: chapters.verdicts(
-        6, {"changes_by_layer": table}, tmp_path, excluded, only=key
-    )[key]
+def verdict(key: str, table: pd.DataFrame, excluded=None):
+    return chapters.judge(6)(key, {"changes_by_layer": table}, excluded)
 
 
 @pytest.fixture
@@ -112,12 +105,12 @@ SAID |= {("lenses-agree", shape) for shape in (rising, falling, outlier)}
 
 
 @pytest.mark.parametrize("key", RECORDS)
-def test_a_record_that_shows_the_statement_reproduces_it_and_one_that_shows_the_contrary_contradicts_it(verdict, key):
+def test_a_record_that_shows_the_statement_reproduces_it_and_one_that_shows_the_contrary_contradicts_it(key):
     assert [verdict(key, record).outcome for record in RECORDS[key]] == [REPRODUCED, CONTRADICTED]
 
 
 @pytest.mark.parametrize("key", RECORDS)
-def test_a_trivial_shape_reproduces_nothing_but_what_it_is(verdict, key):
+def test_a_trivial_shape_reproduces_nothing_but_what_it_is(key):
     for shape in (rising, falling, outlier):
         assert (verdict(key, changes(shape, noise=0)).outcome == REPRODUCED) == ((key, shape) in SAID), shape
     found = verdict(key, changes(flat, flat))
@@ -125,7 +118,7 @@ def test_a_trivial_shape_reproduces_nothing_but_what_it_is(verdict, key):
     assert verdict(key, changes(lambda measure: [0, 0, 0, 0, 0, 1e-9], noise=1.0)).outcome != REPRODUCED
 
 
-def test_a_task_that_was_not_learned_takes_no_part(verdict):
+def test_a_task_that_was_not_learned_takes_no_part():
     odd = changes(falling, tasks=("rte",))
     table = pd.concat([changes(rising, tasks=("mnli", "sst2", "mrpc")), odd])
     assert verdict("all-rise-with-depth", table).outcome == OPEN
@@ -235,19 +228,6 @@ def test_only_what_is_read_at_or_above_the_layer_that_changed_differs(measured, 
     np.testing.assert_allclose(found[unchanged], 0, atol=1e-5)
     assert np.abs(found[4:]).max() > 1e-4
     assert measure != "weights" or found[4] == pytest.approx(1.0), "weights were doubled"
-
-
-def test_attention_features_and_weights_are_those_of_the_other_chapters(measured, toy_checkpoint, toy_model):
-    examples = development_examples(toy_checkpoint, 40)
-    other = independent_encoder(ENCODER, INDEPENDENT)
-    models = {"start": toy_model, "tuned": toy_checkpoint.model(), "other": other}
-    pairs = [("start", "tuned"), ("start", "other")]
-    alone = compare_with([AttentionJS(), CCA()], models, pairs, examples, device="cpu").set_index("second")
-    for second, column in (("tuned", "value"), ("other", "null")):
-        for measure in ("js", "svcca"):
-            np.testing.assert_allclose(curve(measured, measure, 0, column), alone.loc[second, measure], rtol=1e-6)
-    moved = weights.distance(toy_model, models["tuned"]).relative.mean(axis=1)
-    np.testing.assert_allclose(curve(measured, "weights", 0), moved, rtol=1e-6)
 
 
 def test_an_encoder_of_another_shape_is_refused():

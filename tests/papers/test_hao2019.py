@@ -18,7 +18,7 @@ from fivelenses import records, tasks
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
-from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
+from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, REPRODUCED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import layer_parameters, project
 from fivelenses.models import encoders, layers, thirds
@@ -228,13 +228,6 @@ def test_no_trivial_landscape_reproduces_a_claim(judge, loss):
     # The ends are alike, too, so that nothing tells the models apart but the shape.
     found = judge({"models": trained()} | of_shapes(TUNED, TUNED | {"end": 0.06}, loss))
     assert REPRODUCED not in {found[key].outcome for key in ON_LANDSCAPES}
-
-
-def test_models_that_are_alike_reproduce_no_claim(judge):
-    found = judge(usual() | of_shapes(TUNED, TUNED))
-    # Where no line has an obstacle, that from scratch is not the rougher one.
-    expected = dict.fromkeys((*ON_LANDSCAPES, "straighter"), OPEN) | {"easier": CONTRADICTED}
-    assert {key: found[key].outcome for key in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -470,9 +463,6 @@ def test_a_random_walk_turns_as_steps_in_many_dimensions_do():
     angles = hao2019_paths.turn_of_random_walk(np.array([0.0, *np.linalg.norm(steps, axis=1)]))
     cosines = project(trajectory, trajectory[0], trajectory[-1], trajectory[1]).cosines
     assert np.degrees(np.arccos(cosines))[1:] == pytest.approx(angles[1:], abs=0.5)
-    for seed in range(20):
-        long = np.append(0.0, np.random.default_rng(seed).exponential(size=300))
-        assert hao2019_paths.turn_of_random_walk(long)[-1] == 0, "a walk ends at its end"
 
 
 def test_a_task_is_left_out_where_a_training_or_that_of_its_second_task_diverged(checkpoints):

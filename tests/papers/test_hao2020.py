@@ -49,10 +49,7 @@ TRIVIAL = {"flat": FLAT, "ramp": RAMP, "falling": FALLING, "outlier": OUTLIER}
 TRUE_OF_A_LINE = {"svcca-grows"}
 
 
-@pytest.fixture
-def judge(tmp_path):
-    """What becomes of a claim on records."""
-    return lambda key, tables, excluded=None: chapters.verdicts(1, tables, tmp_path, excluded, key)[key]
+judge = chapters.judge(1)
 
 
 def rows(source, curve, noise, names) -> dict[str, list]:
@@ -95,7 +92,7 @@ def records(shape, depth=24, noise=0.01, seeds=3, sizes=SIZES, **control) -> dic
 
 
 @pytest.mark.parametrize("key", SHAPES)
-def test_the_papers_shape_is_reproduced_and_its_opposite_contradicted(judge, key):
+def test_the_papers_shape_is_reproduced_and_its_opposite_contradicted(key):
     found = [judge(key, records(shape)) for shape in SHAPES[key]]
     assert [one.outcome for one in found] == [REPRODUCED, CONTRADICTED]
     assert not found[0].left_out
@@ -103,7 +100,7 @@ def test_the_papers_shape_is_reproduced_and_its_opposite_contradicted(judge, key
 
 @pytest.mark.parametrize("shape", TRIVIAL)
 @pytest.mark.parametrize("key", SHAPES)
-def test_a_trivial_shape_is_not_reproduced(judge, key, shape):
+def test_a_trivial_shape_is_not_reproduced(key, shape):
     for depth in (6, 24):
         outcome = judge(key, records(TRIVIAL[shape], depth)).outcome
         assert (outcome == REPRODUCED) == (key in TRUE_OF_A_LINE and shape == "ramp"), depth
@@ -111,7 +108,7 @@ def test_a_trivial_shape_is_not_reproduced(judge, key, shape):
         assert judge(key, records(FLAT, noise=noise)).outcome != REPRODUCED, noise
 
 
-def test_without_a_large_set_neither_half_is_tested(judge):
+def test_without_a_large_set_neither_half_is_tested():
     sizes = SIZES | {"mnli": 3000, "sst2": 8000}
     attention = judge("seeds-js", records(SEEDS_IN_ATTENTION, sizes=sizes))
     assert attention.outcome == CANNOT_BE_TESTED and "SST-2 has 8,000 training examples here" in attention.reason
@@ -120,7 +117,7 @@ def test_without_a_large_set_neither_half_is_tested(judge):
     assert features.untested == ("large sets in the last layers", "MRPC from a lower layer on")
 
 
-def test_controls_are_judged_apart(judge):
+def test_controls_are_judged_apart():
     tuned, twins = records(STEP, control=""), records(RAMP, control=TWIN)
     tables = tuned | {name: pd.concat([tuned[name], twins[name]]) for name in tuned if name != "models"}
     shuffled = records(STEP, control=SHUFFLED)["changes_by_layer"].query("task == 'sst2'")
@@ -130,7 +127,7 @@ def test_controls_are_judged_apart(judge):
     assert [group.name for group in verdict.controls[SHUFFLED].groups] == ["SST-2"]
 
 
-def test_what_a_run_lacks_or_did_not_learn_takes_no_part(judge):
+def test_what_a_run_lacks_or_did_not_learn_takes_no_part():
     tables, unlearned = records(ORDERED), {"rte": "RTE was not learned"}
     assert judge("datasets-order", tables, unlearned).outcome == CANNOT_BE_TESTED
     left = judge("datasets-low-agree", tables, unlearned)

@@ -25,12 +25,8 @@ MOST, LEAST = 6000, 600
 SIZES = pd.DataFrame({"task": ["sst2", "qnli", "cola"], "training_examples": MOST})
 
 
-@pytest.fixture
-def judge(tmp_path):
-    """What becomes of a claim on records."""
-    return lambda key, found, excluded=None: chapters.verdicts(4, {"sizes": SIZES} | found, tmp_path, excluded, key)[
-        key
-    ]
+def judge(key: str, found: dict, excluded=None):
+    return chapters.judge(4)(key, {"sizes": SIZES} | found, excluded)
 
 
 def parts(verdict) -> dict:
@@ -174,7 +170,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("key", RECORDS)
-def test_a_record_that_shows_the_claim_reproduces_it_and_the_contrary_contradicts_it(judge, key):
+def test_a_record_that_shows_the_claim_reproduces_it_and_the_contrary_contradicts_it(key):
     assert [judge(key, record).outcome for record in RECORDS[key]] == [REPRODUCED, CONTRADICTED]
 
 
@@ -183,7 +179,7 @@ WHAT_IT_SAYS = {("cola-linear", "ramp"), ("top-two-hurt-probing", "reversed")}
 
 @pytest.mark.parametrize("shape", TRIVIAL)
 @pytest.mark.parametrize("key", RECORDS)
-def test_no_claim_is_reproduced_by_curves_that_all_have_one_trivial_shape(judge, key, shape):
+def test_no_claim_is_reproduced_by_curves_that_all_have_one_trivial_shape(key, shape):
     form = TRIVIAL[shape]
     tasks = ("cola",) if key == "cola-linear" else ("sst2", "qnli")
     tuned = {(task, *size): below(form, 0.4 * (task == "cola")) for task in tasks for size in ((MOST, 90), (LEAST, 9))}
@@ -197,7 +193,7 @@ def falls_within_the_last(kept: int, top: float, bottom: float):
     return lambda share: top if 12 * (1 - share) >= kept else bottom + (top - bottom) * 12 * (1 - share) / kept
 
 
-def test_the_report_s_own_numbers_hold(judge):
+def test_the_report_s_own_numbers_hold():
     qnli = {100_000: 3, 10_000: 4, 1_000: 5}  # the rapid drop begins at the first three, four, five layers
     tuned = {("qnli", size, size): falls_within_the_last(kept, 0.9, 0.6) for size, kept in qnli.items()}
     # About 670 examples: QNLI drops most over the last four layers, and has its null rate with three; SST-2 drops by
@@ -213,7 +209,7 @@ def test_the_report_s_own_numbers_hold(judge):
     assert {round(estimate, 2) for estimate in parts(found).values()} >= {0.05}
 
 
-def test_the_same_examples_drawn_thrice_are_one_probe(judge):
+def test_the_same_examples_drawn_thrice_are_one_probe():
     found = records({("sst2", MOST, 90): late, ("qnli", MOST, 90): late})
     scores = probes({("sst2", MOST): best_in_the_middle, ("qnli", MOST): best_in_the_middle})
     scores.loc[scores["task"] == "qnli", "score"] = scores["removed"].map(lambda one: best_in_the_middle(one / DEPTH))
@@ -223,7 +219,7 @@ def test_the_same_examples_drawn_thrice_are_one_probe(judge):
         assert groups == {"SST-2": False, "QNLI": True}
 
 
-def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_part(judge):
+def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_part():
     tuned = {("sst2", MOST, 90): late, ("sst2", LEAST, 9): below(early, 0.05)}
     more = tuned | {("sst2", LEAST, 90): below(late, 0.05), ("sst2", 100, 2): below(early, 0.25)}
     both = [parts(judge("less-data-more-reliance", records(forms))) for forms in (tuned, more)]
@@ -233,7 +229,7 @@ def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_p
     assert found.outcome == REPRODUCED and [group.name for group in found.groups] == ["SST-2"]
 
 
-def test_a_size_that_was_not_learned_with_all_layers_says_nothing_of_a_layer(judge):
+def test_a_size_that_was_not_learned_with_all_layers_says_nothing_of_a_layer():
     unlearned = {f"sst2 from {LEAST} examples": "SST-2 from 600 examples was not learned"}
     for key in ("less-data-more-reliance", "qnli-concave-sst-linear", "weights-move-up"):
         found = judge(key, RECORDS[key][0], unlearned)
@@ -241,7 +237,7 @@ def test_a_size_that_was_not_learned_with_all_layers_says_nothing_of_a_layer(jud
         assert set(found.left_out.values()) == set(unlearned.values())
 
 
-def test_a_probe_that_reads_nothing_gains_nothing(judge):
+def test_a_probe_that_reads_nothing_gains_nothing():
     chance = {("sst2", MOST): lambda share: 0.5 + 0.01 * (share > 0)}
     found = judge("top-two-hurt-probing", records({("sst2", MOST, 90): late}, chance))
     assert found.outcome == CANNOT_BE_TESTED and "not clearly above the null rate" in found.reason
