@@ -197,10 +197,11 @@ def check_present(found, wanted, what):
 # An {term}`edge probe` {cite:p}`tenney2019` predicts the label of one or two spans from a frozen
 # encoder. It mixes the layers with learned weights, pools a span by attention, and has one hidden
 # layer ({py:func}`fivelenses.lenses.edge_probe.fit`). Two baselines show what the encoder adds: its
-# embeddings without context (lexical), and random weights (randomised). Where a run has it, the {term}`twin` of the parser's encoder shows the effect of
-# distance alone. SRL are semantic roles, SPR asks what holds of a role's filler (such as being
-# aware), and DPR to which noun a pronoun refers. A probe whose lexical baseline is within four
-# points of the encoder cannot show forgetting.
+# embeddings without context (lexical), and random weights (randomised). Where a run has it, the
+# {term}`twin` of the parser's encoder shows the effect of distance alone. SRL are semantic roles,
+# SPR asks what holds of a role's filler (such as being aware), and DPR to which noun a pronoun
+# refers. A probe whose lexical baseline is within four points of the encoder cannot show
+# forgetting.
 
 # %% tags=["hide-input", "claim"]
 names = ("base", *settings.tasks)
