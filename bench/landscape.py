@@ -121,7 +121,7 @@ def our_surface(limit: np.ndarray, lowest: np.ndarray) -> float:
     loss = ClassifierLoss(start, examples(int(limit)), layers)
     origin, *ends = (layer_parameters(model, layers) for model in (start, one, other))
     first, second = (difference(end, origin) for end in ends)
-    rows = [curve(loss, moved(origin, [first], [place]), second, along).loss for place, along in points()]
+    rows = [curve(loss, moved(origin, first, place), second, along).loss for place, along in points()]
     return summary(np.stack(rows))
 
 

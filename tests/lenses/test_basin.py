@@ -70,16 +70,11 @@ def test_area_that_a_ridge_cuts_off_does_not_count():
 
 
 def test_a_path_that_falls_is_monotone_and_one_with_a_barrier_is_not():
-    positions = np.linspace(-1, 2, 31)
-    falling = path(positions, (positions - 1) ** 2, start=positions[10], end=positions[20])
-    assert falling.climb == 0 and falling.falling == 1
-    barrier = path([0, 0.5, 0.7, 1], [1.0, 3.0, 2.0, 0.5])
-    assert barrier.climb == 2 and barrier.falling == pytest.approx(2 / 3)
-
-
-def test_a_path_over_a_cell_that_is_not_finite_climbs_to_infinity():
-    found = path([0, 0.25, 0.5, 1], [3.0, math.inf, 2.0, 1.0])
-    assert found.climb == math.inf and found.falling == pytest.approx(1 / 3)
+    positions = np.linspace(-1, 2, 13)
+    assert path(positions, (positions - 1) ** 2) == (1, 0)
+    assert path([0, 0.5, 0.7, 1], [1.0, 3.0, 2.0, 0.5]) == (pytest.approx(2 / 3), 2)
+    # Where the loss is not finite, it climbs to infinity.
+    assert path([0, 0.25, 0.5, 1], [3.0, math.inf, 2.0, 1.0]) == (pytest.approx(1 / 3), math.inf)
 
 
 def test_sharpness_does_not_see_a_scale_that_the_loss_does_not_see():
@@ -96,12 +91,10 @@ def test_sharpness_does_not_see_a_scale_that_the_loss_does_not_see():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: half_widths([0, 1], [1.0], 0, 1), "one loss for each"),
-        (lambda: half_widths([1, 0], [1.0, 2.0], 0, 1), "positions that increase"),
+        (lambda: half_widths([0, 1], [1.0], 0, 1), "give one for each"),
+        (lambda: half_widths([1, 0], [1.0, 2.0], 0, 1), "increasing order"),
         (lambda: half_widths([0, 1], [1.0, 2.0], 0.5, 1), "0.5 is not one of the positions"),
         (lambda: half_widths([0, 1], [math.nan, 2.0], 0, 1), "not finite"),
-        (lambda: sharpness(float, {"weight": torch.ones(1, 1)}, radius=0), "radius = 0"),
-        (lambda: sharpness(float, {"weight": torch.ones(1, 1)}, draws=0), "draws = 0"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_one_sentence(call, sentence):

@@ -39,7 +39,7 @@ def test_the_angle_is_that_of_all_numbers_and_does_not_depend_on_lengths(one, ot
     expected = sum(x * y for x, y in zip(one, other, strict=True)) / math.hypot(*one) / math.hypot(*other)
     assert norm(first) == pytest.approx(math.hypot(*one))
     assert math.cos(math.radians(angle(first, second))) == pytest.approx(expected, abs=1e-9)
-    scaled = moved(second, [second], [scale - 1])
+    scaled = moved(second, second, scale - 1)
     assert angle(scaled, first) == pytest.approx(angle(first, second), abs=1e-6)
 
 
@@ -62,7 +62,7 @@ def test_a_rescaled_direction_keeps_its_own_way_and_takes_the_others_length(one,
 def test_moving_by_a_difference_goes_from_start_to_end(one, other, coefficient):
     start, end = parameters(one), parameters(other)
     way = difference(end, start)
-    for name, tensor in moved(start, [way, way], [coefficient, 1 - coefficient]).items():
+    for name, tensor in moved(moved(start, way, coefficient), way, 1 - coefficient).items():
         torch.testing.assert_close(tensor, end[name], atol=1e-9, rtol=1e-9)
     torch.testing.assert_close(start["bias"], parameters(one)["bias"], atol=0, rtol=0)
 
@@ -83,12 +83,12 @@ def test_each_row_of_a_random_direction_has_the_length_of_the_points_row():
     ("direction", "sentence"),
     [
         ({}, "no parameters"),
-        ({"x": torch.tensor([1.0, math.nan])}, "'x' holds NaN or infinity"),
-        ({"x": torch.tensor([1.0, math.inf])}, "'x' holds NaN or infinity"),
-        ({"x": torch.tensor([1, 2])}, "only floating-point"),
-        ({"y": torch.ones(2)}, "do not name the same parameters: 'x'"),
-        ({"x": torch.ones(2), "y": torch.ones(2)}, "do not name the same parameters: 'y'"),
-        ({"x": torch.ones(3)}, r"'x' has shape \(3,\) where the point has \(2,\)"),
+        ({"x": torch.tensor([1.0, math.nan])}, "'x' holds NaN"),
+        ({"x": torch.tensor([1.0, math.inf])}, "'x' holds NaN"),
+        ({"x": torch.tensor([1, 2])}, "'x' holds .* torch.int64"),
+        ({"y": torch.ones(2)}, "do not have the same parameters: 'x'"),
+        ({"x": torch.ones(2), "y": torch.ones(2)}, "do not have the same parameters: 'y'"),
+        ({"x": torch.ones(3)}, "do not have the same parameters: 'x'"),
     ],
 )
 def test_a_direction_that_does_not_fit_is_refused_in_one_sentence(direction, sentence):
@@ -149,7 +149,7 @@ def test_a_trajectory_without_points_and_a_plane_without_width_are_refused():
         project([], start, first, second)
     with pytest.raises(ValueError, match="are parallel"):
         project([start], start, first, named([-3, 0, 0, 0]))
-    with pytest.raises(ValueError, match="do not name the same parameters"):
+    with pytest.raises(ValueError, match="do not have the same parameters"):
         project([{"x": start["x"]}], start, first, second)
 
 
@@ -211,12 +211,10 @@ def test_what_does_not_fit_the_model_is_refused_in_one_sentence():
     for point, sentence in (
         ({"embeddings.position_ids": torch.zeros(1, 512)}, "is no parameter of the model"),
         ({"classifier.weight": torch.zeros(2, 8)}, "is no parameter of the model"),
-        ({"encoder.layer.0.output.dense.bias": torch.zeros(9)}, r"shape \(9,\) in the point"),
+        ({"encoder.layer.0.output.dense.bias": torch.zeros(9)}, r"of shape \(9,\) is no parameter"),
     ):
         with pytest.raises(ValueError, match=sentence), placed(model, point):
             raise AssertionError("The block must not run.")
-    with pytest.raises(ValueError, match="No layers"):
-        layer_parameters(model, [])
     with pytest.raises(ValueError, match="no layer 4"):
         layer_parameters(model, [4])
     with pytest.raises(ValueError, match="no thirds"):

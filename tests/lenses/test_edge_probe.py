@@ -187,7 +187,7 @@ def test_logits_of_stacked_probes_are_those_of_the_published_classifier_target_b
     stacked = {name: torch.stack([probe[name] for probe in probes]) for name in probes[0]}
     models, reads = given(spans, models=2), [0, 0, 1]
     split = SpanTargets(models, ["kind"])
-    said = torch.cat([logits(stacked, reads, batch) for batch in split.batches(4, [0, 1])], 1)
+    said = torch.cat([logits(stacked, reads, batch) for batch in split.batches(4, [0, 1], split.device)], 1)
     for probe, model in enumerate(reads):
         plain = PlainProbe(probes[probe], spans)
         for row, place in enumerate(split.order):

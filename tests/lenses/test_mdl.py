@@ -53,9 +53,10 @@ seeds = st.integers(0, 2**31)
 @settings(max_examples=30)
 def test_codelength_agrees_with_a_code_sent_example_by_example(seed, n, classes):
     y = np.random.default_rng(seed).integers(0, classes, n)
+    y[0] = classes - 1
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(mdl, "_log_probabilities", frequencies)
-        code = online_code(blank(n), y, classes, seed)
+        code = online_code(blank(n), y, seed)
     order = np.random.default_rng(seed).permutation(n)
     assert code.codelength == pytest.approx(one_by_one(y[order], classes))
     assert code.uniform == pytest.approx(n * math.log2(classes))
@@ -67,10 +68,11 @@ def test_codelength_agrees_with_a_code_sent_example_by_example(seed, n, classes)
 def test_several_labels_cost_what_each_costs_as_a_choice_of_two(seed, n, labels):
     random = np.random.default_rng(seed)
     y = (random.random((n, labels)) < random.random(labels)).astype(int)
+    y[0] = 1
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(mdl, "_log_probabilities", frequencies)
         together = online_code(blank(n), y)
-        alone = [online_code(blank(n), y[:, label], classes=2) for label in range(labels)]
+        alone = [online_code(blank(n), y[:, label]) for label in range(labels)]
     np.testing.assert_allclose(together.bits, sum(code.bits for code in alone))
     assert together.uniform == n * labels
 
@@ -92,7 +94,7 @@ def test_noise_is_close_to_uniform_and_a_copied_label_close_to_0():
 
 
 def test_a_probe_that_saw_one_example_says_the_uniform_code():
-    code = online_code(np.ones((2, 2), dtype=np.float32), np.array([1, 1]), classes=5)
+    code = online_code(np.ones((2, 2), dtype=np.float32), np.array([4, 4]))
     np.testing.assert_allclose(code.bits, math.log2(5), rtol=1e-6)
 
 
@@ -105,13 +107,10 @@ X, Y = np.ones((10, 2), dtype=np.float32), np.arange(10) % 3
         ({"y": Y[:, None, None]}, "give each row one of two classes"),
         ({"x": X[:9]}, "x has 9 rows"),
         ({"y": Y / 2}, "y has shape .* of float64"),
-        ({"classes": 2}, "there are 2 classes"),
         ({"y": Y * 0}, "there are 1 classes"),
         ({"y": np.stack([Y, Y], 1)}, "there are 2 classes"),
-        ({"y": np.eye(10, dtype=int), "classes": 3}, "there are 3 classes"),
         ({"x": X * np.nan}, "NaN or infinity"),
         ({"x": X.astype(int)}, "floating-point"),
-        ({"learning_rate": 0}, "learning_rate = 0"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_a_sentence(arguments, words):

@@ -90,10 +90,10 @@ def test_a_grid_is_selected_on_withheld_rows_and_run_from_every_seed(monkeypatch
         ((np.where(np.arange(40)[:, None] == 3, np.nan, X), Y, X, Y), "x holds NaN or infinity .* first in row 3"),
         ((X, Y, np.where(X[9] == X, 1e300, X.astype(float)), Y), "x_test holds NaN or infinity .* first in row 9"),
         ((X, np.zeros(40), X, Y), "y holds 1 class in 40 rows"),
-        ((X[:, 0], Y, X, Y), r"x has shape \(40,\), not \(rows, features\)"),
-        ((X, Y[:-1], X, Y), r"labels of x have shape \(39,\) and it has 40 rows"),
-        ((X, Y, X[:, :2], Y), "x_test has 2 features and x has 3"),
-        ((X.astype(int), Y, X, Y), "x holds torch.int64, not floating-point"),
+        ((X[:, 0], Y, X, Y), r"x has shape \(40,\) of .*, not \(rows, features\)"),
+        ((X, Y[:-1], X, Y), r"x \(40, 3\), y \(39,\)"),
+        ((X, Y, X[:, :2], Y), r"x_test \(40, 2\)"),
+        ((X.astype(int), Y, X, Y), "of torch.int64, not"),
     ],
 )
 def test_rows_that_cannot_be_probed_are_refused(given, message):
@@ -104,8 +104,6 @@ def test_rows_that_cannot_be_probed_are_refused(given, message):
 @pytest.mark.parametrize(
     "how, message",
     [
-        ({"configurations": []}, "configurations = 0"),
-        ({"max_epochs": 0}, "max_epochs = 0"),
         ({"x": X[:2], "y": Y[:2], "configurations": ONE * 2}, "leaves no two classes"),
         ({"configurations": [Configuration((4, 4), 3e38)], "max_epochs": 9}, r"alpha=3e\+38\) diverged"),
     ],

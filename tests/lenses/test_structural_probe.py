@@ -287,7 +287,7 @@ def with_nan(vectors):
         (lambda v, g: ([*v[:5], v[5][:, :, :2], *v[6:]], g), "Sentence 5 of the training vectors has shape"),
         (lambda v, g: (v, g[:-1]), "training gold is of 9 sentences and the vectors of 10"),
         (lambda v, g: (v, [g[0][:2, :2], *g[1:]]), "Sentence 0 of the training gold has shape"),
-        (lambda v, g: ([s[:, :, :3] for s in v], g), "give the same layers and features of both"),
+        (lambda v, g: ([s[:, :, :3] for s in v], g), "The first development sentence has shape"),
         (lambda v, g: ([s * 1e30 for s in v], g), "diverged before validation 1"),
     ],
 )
@@ -299,11 +299,8 @@ def test_sentences_that_cannot_be_probed_are_refused_with_a_sentence(change, wor
         fit("distance", change(vectors, gold), (vectors, gold))
 
 
-def test_numbers_and_probes_that_do_not_fit_are_refused_with_a_sentence():
-    vectors, trees = noisy(5, 10)
-    part = vectors, [tree_distances(heads) for heads in trees]
-    with pytest.raises(ValueError, match="not 'height'"):
-        fit("height", part, part)
-    probe = fit("distance", part, part)
+def test_vectors_that_do_not_fit_the_probes_are_refused_with_a_sentence():
+    vectors, _ = noisy(5, 10)
+    probe = StructuralProbe("distance", torch.eye(6).repeat(3, 1, 1), np.zeros(3))
     with pytest.raises(ValueError, match="Vectors of 1 layers for 3 probes"):
         probe.predict([vectors[0][:1]])

@@ -73,9 +73,9 @@ def blank():
     [
         (tiny, lambda: tiny(num_hidden_layers=3), "2 and 3 layers"),
         (tiny, lambda: tiny(intermediate_size=6), r"The intermediate projection of layer 1 is \(8, 4\) .* \(6, 4\)"),
-        (tiny, lambda: shifted(tiny(), math.nan), "query projection of layer 1 holds a weight that is not finite"),
-        (lambda: shifted(tiny(), math.inf), tiny, "query projection of layer 1 holds a weight that is not finite"),
-        (blank, tiny, "intermediate projection of layer 1 is zero"),
+        (tiny, lambda: shifted(tiny(), math.nan), "query projection of layer 1 is not finite"),
+        (lambda: shifted(tiny(), math.inf), tiny, "query projection of layer 1 is not finite"),
+        (blank, tiny, "intermediate projection of layer 1 is not finite, or zero"),
     ],
 )
 def test_models_that_cannot_be_compared_are_refused(original, tuned, message):

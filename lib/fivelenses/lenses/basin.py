@@ -13,7 +13,7 @@ refused.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import label
@@ -22,14 +22,9 @@ from scipy.ndimage import label
 SQUARES = 16
 
 
-@dataclass(frozen=True, eq=False)
-class Surface:
-    """A loss over a plane.
-
-    Attributes:
-        alphas: (columns,) increasing positions on the first axis.
-        betas: (rows,) increasing positions on the second axis.
-        losses: (rows, columns), NaN where the loss is not finite.
+class Surface(NamedTuple):
+    """A loss over a plane, (rows, columns), NaN where it is not finite, at the increasing positions of both axes:
+    ``alphas`` (columns,) and ``betas`` (rows,).
     """
 
     alphas: np.ndarray
@@ -37,14 +32,10 @@ class Surface:
     losses: np.ndarray
 
 
-@dataclass(frozen=True)
-class Path:
-    """How a loss changes on the straight path from start to end.
-
-    Attributes:
-        falling: share of the steps between neighbouring grid points on which the loss falls, in [0, 1].
-        climb: the largest rise from a point of the path to a later one, at least 0; 0 if the loss never rises, infinity
-            if it is not finite somewhere on the path.
+class Path(NamedTuple):
+    """How a loss changes on the straight path from start to end: ``falling`` is the share of the steps between grid
+    points on which it falls, in [0, 1], and ``climb`` the largest rise from a point to a later one, 0 or more, infinite
+    if the loss is not finite somewhere.
     """
 
     falling: float
@@ -89,11 +80,11 @@ def area(surface: Surface, at: tuple[float, float], rise: float) -> tuple[float,
 
 
 def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: float) -> float:
-    """The share of a disc around a grid point in which the loss is at most a given amount above that point's.
+    """The share of a disc around a grid point in which the loss is at most a given amount above that point's, connected
+    or not; NaN if the disc leaves the grid.
 
     Of the grid points in the disc, its rim included, each counts with the area that it stands for, up to half way to
-    its neighbours. The part below need not be connected, as it is in a small disc as a rule. NaN if the disc leaves the
-    grid.
+    its neighbours.
 
     Example:
         >>> alphas = np.linspace(-2, 2, 81)
@@ -111,16 +102,15 @@ def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: 
     return float(np.average(surface.losses[inside] <= level, weights=areas))
 
 
-def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0, end: float = 1.0) -> Path:
-    """How the loss changes from one grid point to a later one.
+def path(positions: Sequence[float], losses: Sequence[float]) -> Path:
+    """How the loss (k,) changes from the position 0 to 1.
 
     Example:
         >>> path([0, 0.25, 0.5, 1, 2], [4.0, 2.0, 3.0, 1.0, 9.0])
         Path(falling=0.6666666666666666, climb=1.0)
     """
     positions, losses = _line(positions, losses)
-    first, last = _index(positions, start), _index(positions, end)
-    along = losses[first : last + 1]
+    along = losses[_index(positions, 0) : _index(positions, 1) + 1]
     along = np.where(np.isfinite(along), along, np.nan)
     # A loss that is not finite makes the climb infinite, and no step to or from it falls.
     climb = np.inf if np.isnan(along).any() else (along - np.minimum.accumulate(along)).max()
@@ -129,11 +119,9 @@ def path(positions: Sequence[float], losses: Sequence[float], start: float = 0.0
 
 def _line(positions: Sequence[float], losses: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     positions, losses = np.asarray(positions, dtype=float), np.asarray(losses, dtype=float)
-    increasing = positions.ndim == 1 and np.isfinite(positions).all() and (np.diff(positions) > 0).all()
-    if losses.shape != positions.shape or not increasing:
+    if losses.shape != positions.shape or positions.ndim != 1 or not (np.diff(positions) > 0).all():
         raise ValueError(
-            f"Losses of shape {losses.shape} at positions of shape {positions.shape}: give one loss for each of a list "
-            "of finite positions that increase."
+            f"{losses.shape} losses at {positions.shape} positions: give one for each, in increasing order."
         )
     return positions, losses
 

@@ -1,5 +1,4 @@
-r"""Parameters as vectors: named tensors that are subtracted, measured, scaled and projected as one vector, and put into
-a model.
+r"""Parameters as vectors: named tensors that are subtracted, measured, scaled, projected, and put into a model.
 
 A point :math:`\theta` and a direction :math:`\delta` map the same names to tensors of the same shapes. Inner products
 run over all of them: :math:`\langle \delta, \eta \rangle = \sum_{\text{names}} \sum_i \delta_i \eta_i`.
@@ -29,9 +28,9 @@ are values that are not finite, and other names or shapes than the point's.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -49,22 +48,18 @@ def vector(values: Parameters, like: Mapping[str, torch.Tensor] | None = None) -
     """
     if not values:
         raise ValueError("There are no parameters: name at least one tensor.")
-    if like is not None and (unshared := sorted(set(values) ^ set(like))):
-        raise ValueError(f"Point and direction do not name the same parameters: {unshared[0]!r} is in one only.")
-    checked = {}
-    for key in values if like is None else like:
-        tensor = as_tensor(values[key])
-        if not tensor.is_floating_point():
-            raise ValueError(f"{key!r} holds {tensor.dtype}: only floating-point parameters can be moved.")
-        if not tensor.isfinite().all():
-            raise ValueError(f"{key!r} holds NaN or infinity: take parameters of a run that did not diverge.")
-        if like is None:
-            checked[key] = tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-        elif tensor.shape == like[key].shape:
-            checked[key] = tensor.to(like[key])
-        else:
-            raise ValueError(f"{key!r} has shape {tuple(tensor.shape)} where the point has {tuple(like[key].shape)}.")
-    return checked
+    tensors = {key: as_tensor(tensor) for key, tensor in values.items()}
+    for key, tensor in tensors.items():
+        if not tensor.is_floating_point() or not tensor.isfinite().all():
+            raise ValueError(
+                f"{key!r} holds NaN, infinity or {tensor.dtype}: take those of a run that did not diverge."
+            )
+    if like is None:
+        return {key: tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for key, tensor in tensors.items()}
+    for key in sorted(set(tensors) | set(like)):
+        if key not in tensors or key not in like or tensors[key].shape != like[key].shape:
+            raise ValueError(f"Point and direction do not have the same parameters: {key!r} is missing or differs.")
+    return {key: tensors[key].to(tensor) for key, tensor in like.items()}
 
 
 def difference(end: Parameters, start: Parameters) -> dict[str, torch.Tensor]:
@@ -119,28 +114,18 @@ def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]
     return {key: tensor * ratio for key, tensor in direction.items()}
 
 
-def moved(
-    origin: Parameters, directions: Sequence[Parameters], coefficients: Sequence[float]
-) -> dict[str, torch.Tensor]:
-    r"""The point :math:`\theta + \sum_k c_k \delta_k`, in new tensors.
-
-    Example:
-        >>> moved({"x": torch.tensor([1.0])}, [{"x": torch.tensor([2.0])}], [-1.0])
-        {'x': tensor([-1.])}
-    """
-    point = {key: tensor.clone() for key, tensor in vector(origin).items()}
-    for direction, coefficient in zip(directions, coefficients, strict=True):
-        for key, tensor in vector(direction, point).items():
-            point[key].add_(tensor, alpha=coefficient)
-    return point
+def moved(origin: Parameters, direction: Parameters, share: float = 1.0) -> dict[str, torch.Tensor]:
+    r"""The point :math:`\theta + c \delta` for a share :math:`c` of the direction, in new tensors."""
+    origin = vector(origin)
+    direction = vector(direction, origin)
+    return {key: torch.add(tensor, direction[key], alpha=share) for key, tensor in origin.items()}
 
 
 def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
-    """A filter-normalised direction of independent normal numbers.
+    """A filter-normalised direction of independent normal numbers, the same on every device.
 
     A tensor of two or more axes is a matrix with one row per index of its first axis; a point without one is refused.
-    The direction is 0 in other tensors. The seed decides it together with the order of the names; it is the same on
-    every device.
+    The direction is 0 in other tensors.
 
     Example:
         >>> point = {"weight": torch.tensor([[3.0, 4.0], [0.0, 2.0]]), "bias": torch.ones(2)}
@@ -157,13 +142,11 @@ def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
             direction[key] = torch.zeros_like(tensor)
             continue
         lengths, point_lengths = (torch.linalg.vector_norm(rows.flatten(1), dim=1) for rows in (random, tensor))
-        ratios = (point_lengths / lengths).reshape(-1, *[1] * (tensor.ndim - 1))
-        direction[key] = random * ratios
+        direction[key] = random * (point_lengths / lengths).reshape(-1, *[1] * (tensor.ndim - 1))
     return direction
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
+class Projection(NamedTuple):
     """A trajectory of t points, projected on a plane.
 
     Attributes:
@@ -182,9 +165,9 @@ class Projection:
 
 
 def project(trajectory: Iterable[Parameters], origin: Parameters, first: Parameters, second: Parameters) -> Projection:
-    """The points of a trajectory on a surface: the paper's coordinates and the least-squares ones.
+    """The points of a trajectory on a surface, taken one at a time, so that a generator may load them.
 
-    Points are taken one at a time, so that a generator may load them.
+    Refused: no points, and parallel directions.
 
     Example:
         >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
@@ -208,7 +191,7 @@ def project(trajectory: Iterable[Parameters], origin: Parameters, first: Paramet
         length = norm(displacement)
         within = np.linalg.solve([[1, cosine], [cosine, 1]], along)
         # The length of the residual avoids the difference of nearly equal squares.
-        outside = norm(moved(displacement, axes[:1], [-along[0]]))
+        outside = norm(moved(displacement, axes[0], -along[0]))
         of_length = [np.nan, np.nan]
         if length:
             of_length = [np.clip(along[0] / length, -1, 1), np.clip((along / length) @ (within / length), 0, 1)]
@@ -225,14 +208,9 @@ def _inner(first: Parameters, second: Parameters) -> float:
 
 def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
     """The parameters of some layers 0…L, as a point: names in the base model to tensors that it shares."""
-    layers = sorted(set(layers))
-    if not layers:
-        raise ValueError("No layers: name those whose parameters move, such as range(1, 7).")
-    moving = [parameter for layer in layers for parameter in part(model, layer).parameters()]
-    wanted = {id(parameter) for parameter in moving}
-    return {
-        name: parameter.detach() for name, parameter in model.base_model.named_parameters() if id(parameter) in wanted
-    }
+    wanted = {id(parameter) for layer in set(layers) for parameter in part(model, layer).parameters()}
+    named = model.base_model.named_parameters()
+    return {name: parameter.detach() for name, parameter in named if id(parameter) in wanted}
 
 
 @contextmanager
@@ -250,12 +228,9 @@ def placed(model: nn.Module, point: Parameters) -> Iterator[nn.Module]:
     """
     parameters = dict(getattr(model, "base_model", model).named_parameters())
     for name, tensor in point.items():
-        if name not in parameters:
-            raise ValueError(f"{name!r} is no parameter of the model: use the names of layer_parameters.")
-        if tensor.shape != parameters[name].shape:
-            raise ValueError(
-                f"{name!r} has shape {tuple(tensor.shape)} in the point, {tuple(parameters[name].shape)} in the model."
-            )
+        if name not in parameters or tensor.shape != parameters[name].shape:
+            shape = tuple(tensor.shape)
+            raise ValueError(f"{name!r} of shape {shape} is no parameter of the model: take those of layer_parameters.")
     own = {name: parameters[name].data for name in point}
     try:
         for name, tensor in point.items():

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import cdist, pdist
 
@@ -34,8 +35,7 @@ class DirectProbe:
         labels: (k,) the labels, sorted.
         distances: (n_clusters, n_clusters) between hulls; 0 on the diagonal, NaN between clusters of the same label,
             whose hulls may meet and were never compared.
-        certificates: the proof for each pair of clusters i < j of different labels, a
-            :class:`~fivelenses.lenses.hulls.HullDistance`.
+        certificates: the proof for each pair of clusters i < j of different labels.
     """
 
     assignments: np.ndarray
@@ -63,16 +63,12 @@ class DirectProbe:
 
 @one_thread
 def probe(points: Array, labels: Array) -> DirectProbe:
-    """Clusters by the authors' rule, and the distances between them.
+    """Clusters of points (n, d) with labels (n,), integers or strings, by the authors' rule, and their distances.
 
     Initially every point is a cluster. Repeatedly, the two clusters of the same label with the nearest centroids (means
     of all their points, Euclidean) are merged, unless the new hull meets a hull of another label; such a pair is not
     tried again, and neither is a pair that contains it, whose hull would meet the same one. Ties are broken by the
     clusters' first points. One cluster per label is tried first; if it suffices, no merging is needed.
-
-    Args:
-        points: (n, d).
-        labels: (n,) integers or strings.
 
     Refused: wrong shapes, values that are not finite, a single label, or equal points with different labels.
 
@@ -151,27 +147,19 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
         >>> random_label_control(points, np.arange(20) % 4, seed=0)
         True
     """
-    chance = np.random.default_rng(seed)
-    points = checked_points("points", points)
-    labels, codes = _checked_labels(labels, len(points))
-    return linearly_separable(points, chance.permutation(labels[codes]))
+    return linearly_separable(points, np.random.default_rng(seed).permutation(as_array(labels)))
 
 
 def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     labels = as_array(labels)
-    if labels.shape != (n,):
-        raise ValueError(f"labels has shape {labels.shape}, not ({n},): give one label per point.")
-    try:
-        names, codes = np.unique(labels, return_inverse=True)
-        unordered = bool((names != names).any())
-    except TypeError:
-        unordered = True
-    if unordered:
-        raise ValueError("labels holds missing or mixed values: give integers only, or strings only.")
-    if len(names) < 2:
+    if labels.shape != (n,) or pd.isna(labels).any():
         raise ValueError(
-            f"All points have the label {names.tolist()[0]!r}: a geometry of labels needs at least two labels."
+            f"labels has shape {labels.shape}, not ({n},), or a missing value: give each point an integer,"
+            " or each a string."
         )
+    names, codes = np.unique(labels, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two labels.")
     return names, codes
 
 
@@ -181,11 +169,9 @@ def _refuse_points_of_two_labels(points: np.ndarray, labels: np.ndarray, codes: 
     first = places[copies.ravel()]
     differing = np.flatnonzero(codes != codes[first])
     if len(differing):
-        row, names = differing[0], labels.tolist()
-        raise ValueError(
-            f"Rows {first[row]} and {row} are the same point with the labels {names[codes[first[row]]]!r} and "
-            f"{names[codes[row]]!r}, so no clusters have disjoint hulls: remove one of them."
-        )
+        row = differing[0]
+        names = " and ".join(map(str, labels[codes[[first[row], row]]]))
+        raise ValueError(f"Rows {first[row]} and {row} are the same point with the labels {names}: remove one of them.")
 
 
 # --- clusters by merging ----------------------------------------------------------------------------------------------

@@ -21,16 +21,14 @@ batches of 32 sentences with all their targets, a validation by micro-F1 every 5
 every 5 validations in a row that were not 1e-4 above the best; training ends after 20. The best state is kept. Their
 attention also adds a constant, which changes no softmax.
 
-Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: probabilities in [0, 1].
-
-Probes of several models and seeds are trained side by side (:mod:`~fivelenses.lenses.training`). All read the same
-batches, which list each word of their spans once, without padding.
+Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: probabilities in [0, 1]. Probes of several
+models and seeds are trained side by side on the same batches, which list each word of their spans once.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Literal
+from itertools import chain, islice, product, repeat
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -67,10 +65,8 @@ class Configuration:
     Attributes:
         layers: "mix" learns a mixture of all given layers, "top" reads the last.
         projection, hidden: features after the projection, units of the hidden layer.
-        learning_rate: of Adam.
-        batch_size: sentences per batch.
-        validate_every: batches between two validations.
-        max_validations: after which training ends at the latest.
+        learning_rate, batch_size: of Adam, and sentences per batch.
+        validate_every, max_validations: batches between two validations, and how many of these there are at most.
     """
 
     layers: Literal["mix", "top"] = "mix"
@@ -87,8 +83,7 @@ class EdgeProbe:
     """A trained probe.
 
     Attributes:
-        model: the number of the model that it reads.
-        seed: of its initial weights and its dropout.
+        model, seed: the number of the model that it reads, and the seed of its initial weights and its dropout.
         labels: of its outputs, sorted.
         score: micro-F1 on the development targets, in [0, 1].
         parameters: by name, float32; the mixture of layers is softmax(``mix``).
@@ -105,7 +100,7 @@ class EdgeProbe:
         """The probability of each label for each target, (targets, labels)."""
         split = SpanTargets(([sentences], targets), self.labels, top="mix" not in self.parameters)
         stacked = {name: values[None] for name, values in self.parameters.items()}
-        batches = split.batches(SENTENCES_AT_ONCE, [0], device=self.parameters["project"].device)
+        batches = split.batches(SENTENCES_AT_ONCE, [0], self.parameters["project"].device)
         ordered = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
         probabilities = np.empty((len(split.order), len(self.labels)), dtype=np.float32)
         probabilities[split.order] = ordered.sigmoid().cpu().numpy()
@@ -119,18 +114,14 @@ def fit(
     device: str | torch.device | None = None,
     **how: object,
 ) -> list[EdgeProbe]:
-    """Train a probe for each model and seed, side by side.
+    """Probes for each model and seed, model by model, those of one model in the order of the seeds.
 
     Args:
         training: per model its vectors, (layers, words, d) per sentence, of any floating precision; and the targets.
             Vectors are converted batch by batch, so they may lie in memory maps.
         development: decides which state is kept.
-        seeds: one probe per model is trained from each.
         device: where to compute, by default that of the first vectors.
         how: the fields of :class:`Configuration`.
-
-    Returns:
-        The probes, model by model, those of one model in the order of the seeds.
 
     Refused: splits without a target or a label, spans outside their sentence, vectors that do not fit each other or are
     not finite, and a training that diverged.
@@ -165,11 +156,10 @@ def fit(
     batches = _batches(train_on, of_model, how, device)
     gradient = _clipped(_loss(of_model, of_seed, how.hidden, random, device))
     best, scores = train(stack, batches, gradient, score, plan)
-    probes = []
-    for number, (model, seed) in enumerate(zip(of_model, of_seed, strict=True)):
-        own = {name: values[number].clone() for name, values in best.items()}
-        probes.append(EdgeProbe(model, seed, labels, -float(scores[number]), own))
-    return probes
+    return [
+        EdgeProbe(model, seed, labels, -float(score), {name: values[number].clone() for name, values in best.items()})
+        for number, (model, seed, score) in enumerate(zip(of_model, of_seed, scores, strict=True))
+    ]
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -178,12 +168,7 @@ def fit(
 def _batches(split: "SpanTargets", of_model: list[int], how: Configuration, device: torch.device) -> Batches:
     """The batches up to a validation, of a stream of all sentences, in a new order each time."""
     order, read = torch.Generator().manual_seed(0), list(range(split.shape[0]))
-
-    def endless() -> Iterator["SpanBatch"]:
-        while True:
-            yield from split.batches(how.batch_size, read, order, device)
-
-    stream = endless()
+    stream = chain.from_iterable(split.batches(how.batch_size, read, device, order) for _ in repeat(None))
 
     def until_validation(running: np.ndarray) -> Iterator["SpanBatch"]:
         # The stream reads the words of the models whose probes still train.
@@ -227,7 +212,7 @@ def _clipped(loss) -> Gradient:
 def _micro_f1(stack: Stack, models: list[int], split: "SpanTargets", device: torch.device) -> np.ndarray:
     """The micro-averaged F1 of each probe, (probes,)."""
     correct = predicted = wanted = 0
-    for batch in split.batches(SENTENCES_AT_ONCE, sorted(set(models)), device=device):
+    for batch in split.batches(SENTENCES_AT_ONCE, sorted(set(models)), device):
         positive = logits(stack, models, batch) >= 0
         correct = correct + (positive & batch.truth.bool()).sum((1, 2))
         predicted = predicted + positive.sum((1, 2))
@@ -242,10 +227,8 @@ def _micro_f1(stack: Stack, models: list[int], split: "SpanTargets", device: tor
 def first_parameters(
     shape: tuple[int, int, int], labels: int, how: Configuration, random: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """The initial parameters of a probe of (layers, features, spans), uniform in ± 1/√(inputs); the mixture is a mean.
-
-    Those of the equations are w (mix), γ (scale), P (project), v (attend), W₁ (hidden), the gain and shift of LayerNorm
-    and W₂ (output), with the projections of both spans side by side.
+    """The initial parameters of a probe of (layers, features, spans): w (mix), γ (scale), P (project), v (attend), W₁
+    (hidden), the gain and shift of LayerNorm, W₂ (output); the projections of both spans stand side by side.
     """
     layers, d, spans = shape
 
@@ -268,13 +251,9 @@ def first_parameters(
 
 
 def logits(stack: Stack, models: list[int], batch: "SpanBatch", dropout: torch.Tensor | None = None) -> torch.Tensor:
-    """The logit of each probe for each target and label, (probes, targets, labels).
-
-    Args:
-        stack: parameters of :func:`first_parameters`, (probes, …).
-        models: (probes,) the model that each probe reads; probes of one model are neighbours.
-        batch: with the words of these models.
-        dropout: (probes, targets, hidden) factors of the hidden units.
+    """The logit of each probe for each target and label, (probes, targets, labels), from parameters of
+    :func:`first_parameters`, the model that each probe reads (probes of one model are neighbours), and factors of the
+    hidden units, (probes, targets, hidden).
     """
     words = torch.baddbmm(stack["project_bias"], _mixed(stack, models, batch), stack["project"])
     spans = _pooled(words.unflatten(-1, stack["attend"].shape[1:]), stack["attend"], batch)
@@ -317,15 +296,9 @@ def _pooled(words: torch.Tensor, attend: torch.Tensor, batch: "SpanBatch") -> to
 # --- targets and their batches ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SpanBatch:
-    """Targets of a few sentences.
-
-    Attributes:
-        words: model to (layers, U, d) float32, the words of the spans.
-        places: (targets, spans, widest) positions in these words; 0 beyond the end of a narrower span.
-        inside: (targets, spans, widest) True for the words of the span.
-        truth: (targets, labels) float32, 1 for the correct labels.
+class SpanBatch(NamedTuple):
+    """Targets of a few sentences: per model the words of their spans, (layers, U, d); their places among these, and
+    which are inside a span, (targets, spans, widest); and 1 for the correct labels, (targets, labels).
     """
 
     words: dict[int, torch.Tensor]
@@ -337,13 +310,8 @@ class SpanBatch:
 class SpanTargets:
     """The targets of one split, and the vectors of one or several models; of the last layer alone with ``top``.
 
-    Labels of a target that are not among ``labels`` cannot be predicted and are only counted.
-
-    Attributes:
-        shape: (models, layers, features, spans).
-        device: of the vectors of the first model.
-        order: (targets,) the targets in the order of :meth:`batches` without ``random``.
-        unknown: number of correct labels that are not among ``labels``.
+    Its ``shape`` is (models, layers, features, spans), ``order`` (targets,) that of :meth:`batches` without ``random``,
+    and ``unknown`` the number of correct labels that are not among ``labels`` and cannot be predicted.
     """
 
     def __init__(self, split: Split, labels: Sequence[str], name: str = "given", top: bool = False) -> None:
@@ -353,10 +321,9 @@ class SpanTargets:
         self._models, self._top = [[as_tensor(one) for one in sentences] for sentences in models], top
         spans = 1 if targets[0].span2 is None else 2
         bounds = np.array([_bounds(place, one, spans, self._models[0], name) for place, one in enumerate(targets)])
-        for model, sentences in enumerate(self._models):
-            for number in sorted({target.sentence for target in targets}):
-                where = f"Sentence {number} of model {model} in the {name} split"
-                check_sentence(where, sentences[number], self._models[0][0])
+        for number, (model, sentences) in product(sorted({one.sentence for one in targets}), enumerate(self._models)):
+            where = f"Sentence {number} of model {model} in the {name} split"
+            check_sentence(where, sentences[number], self._models[0][0])
         self.device = self._models[0][0].device
         layers, _, d = self._models[0][0].shape
         self.shape = len(models), 1 if top else layers, d, spans
@@ -369,11 +336,7 @@ class SpanTargets:
         self._sentences = list(zip(sentences.tolist(), starts.tolist(), ends.tolist(), strict=True))
 
     def batches(
-        self,
-        size: int,
-        models: Sequence[int],
-        random: torch.Generator | None = None,
-        device: str | torch.device | None = None,
+        self, size: int, models: Sequence[int], device: torch.device, random: torch.Generator | None = None
     ) -> Iterator[SpanBatch]:
         """All targets once with the words of some models, by ``size`` sentences, in a random order or as given."""
         count = len(self._sentences)
@@ -381,9 +344,7 @@ class SpanTargets:
         for places in order.split(size):
             yield self._batch([self._sentences[place] for place in places.tolist()], models, device)
 
-    def _batch(
-        self, sentences: list[tuple[int, int, int]], models: Sequence[int], device: str | torch.device | None
-    ) -> SpanBatch:
+    def _batch(self, sentences: list[tuple[int, int, int]], models: Sequence[int], device: torch.device) -> SpanBatch:
         rows = np.concatenate([np.arange(first, last) for _, first, last in sentences])
         lengths = [self._models[0][sentence].shape[1] for sentence, _, _ in sentences]
         before = np.cumsum([0, *lengths[:-1]]).repeat([last - first for _, first, last in sentences])
@@ -398,15 +359,12 @@ class SpanTargets:
             vectors = [self._models[model][sentence] for sentence, _, _ in sentences]
             joined = torch.cat([one[-1:] for one in vectors] if self._top else vectors, 1)
             words[model] = joined[:, torch.from_numpy(used).to(joined.device)].to(device, torch.float32)
-        device = words[models[0]].device
-        tensors = (torch.from_numpy(values).to(device) for values in (places, inside, self._truth[rows]))
-        return SpanBatch(words, *tensors)
+        return SpanBatch(words, *(torch.from_numpy(part).to(device) for part in (places, inside, self._truth[rows])))
 
 
 def _bounds(place: int, target: Target, spans: int, sentences: list[torch.Tensor], name: str) -> list[tuple[int, int]]:
     """Start and end of each span; refused where one is no part of its sentence, or is missing or one too many."""
-    known = 0 <= target.sentence < len(sentences)
-    words = sentences[target.sentence].shape[-2] if known else 0
+    words = sentences[target.sentence].shape[-2] if 0 <= target.sentence < len(sentences) else 0
     bounds = [tuple(span) for span in (target.span1, target.span2) if span is not None]
     if len(bounds) != spans or not all(0 <= start < end <= words for start, end in bounds):
         raise ValueError(

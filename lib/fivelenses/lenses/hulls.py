@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import nnls
 from threadpoolctl import ThreadpoolController
 
-from fivelenses.lenses.arrays import Array, as_doubles
+from fivelenses.lenses.arrays import Array, as_array
 
 # Hulls closer than this share of their radius meet. Single-precision activations are rounded at 6e-8 of their size, and
 # after layer normalisation they differ only by rounding in some directions, where a finer tolerance would see a gap.
@@ -46,8 +46,8 @@ class HullDistance:
         lower: min(a @ normal) - max(b @ normal), a checked lower bound; 0 if the hulls meet.
         separable: whether the hulls do not meet.
         normal: (d,) unit vector from b to a, normal to a separating hyperplane; None if the hulls meet.
-        weights_a: (n_a,) weights of the points of a whose convex combination is the nearest point found.
-        weights_b: (n_b,) those of b. If the hulls meet, the two nearest points are equal within ``tolerance``.
+        weights_a, weights_b: (n_a,) and (n_b,) weights of the points whose convex combinations are the nearest points
+            found. If the hulls meet, these are equal within ``tolerance``.
         tolerance: the distance, in the points' units, below which hulls meet.
     """
 
@@ -62,11 +62,7 @@ class HullDistance:
 
 @one_thread
 def hull_distance(a: Array, b: Array) -> HullDistance:
-    """The distance between the convex hulls of two sets of points.
-
-    Args:
-        a: (n_a, d).
-        b: (n_b, d).
+    """The distance between the convex hulls of two sets of points, (n_a, d) and (n_b, d).
 
     Refused: wrong shapes, values that are not finite, or hulls so near the tolerance that rounding decides.
 
@@ -91,12 +87,8 @@ def nearest_points(
 
     Points with the least score along the current difference of the nearest points join the active ones, many at a time,
     and least squares gives the weights of these, most of which are 0. The difference gets shorter in each round, so
-    that no set occurs twice: the search ends, in practice within ten rounds, with both bounds equal up to rounding.
-
-    Args:
-        a, b: (n_a, d), (n_b, d).
-        exact: whether the distance is needed.
-        direction: (d,) a guess of the difference; if it separates the hulls, that is one product.
+    that no set occurs twice: the search ends, in practice within ten rounds, with both bounds equal up to rounding. A
+    ``direction`` (d,) is a guess of the difference; if it separates the hulls, that is one product.
     """
     pair = _Pair(a, b)
     guess = pair.z[: pair.n_a].mean(0) + pair.z[pair.n_a :].mean(0) if direction is None else direction
@@ -120,10 +112,7 @@ def nearest_points(
         entering[active] = False
         if length >= previous or not entering.any():
             if pair.lower <= 0:
-                raise ValueError(
-                    f"Hulls of {len(a)} and {len(b)} points are so near the tolerance, {pair.tolerance:g}, that "
-                    "rounding hides whether they meet: leave one of them out."
-                )
+                raise ValueError(f"Rounding hides whether hulls of {len(a)} and {len(b)} points meet: leave one out.")
             return pair.answer(separable=True)
         active = np.concatenate([active, pair.lowest(scores, entering, max(4, len(active) // 2))])
 
@@ -189,7 +178,7 @@ class _Pair:
 
 def checked_points(name: str, points: Array) -> np.ndarray:
     """Points as (n, d) doubles, refused if they are none or not finite."""
-    points = as_doubles(points)
+    points = as_array(points).astype(float)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"{name} has shape {points.shape}, not (n, d) with at least one point and one feature.")
     finite = np.isfinite(points).all(1)

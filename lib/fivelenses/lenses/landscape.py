@@ -29,7 +29,6 @@ import numpy as np
 import torch
 
 from fivelenses.files import written_beside
-from fivelenses.lenses.arrays import as_doubles, check_counts, check_positive
 from fivelenses.lenses.directions import Parameters, moved, random_direction, vector
 
 
@@ -75,19 +74,15 @@ def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
 
 
 def curve(evaluate: Evaluate, start: Parameters, direction: Parameters, alphas: Sequence[float]) -> Measurement:
-    """The loss at ``start`` + α ``direction`` for each α (equation 1).
-
-    Args:
-        evaluate: the loss of a point.
-        alphas: (k,) increasing; 0 is the start, and 1 the end if the direction is ``difference(end, start)``.
+    """The loss at ``start`` + α ``direction`` for each α (equation 1), (k,) increasing; 0 is the start, and 1 the end
+    if the direction is ``difference(end, start)``.
 
     Example:
         >>> parabola = lambda point: float(point["x"].square().sum())
         >>> curve(parabola, {"x": torch.tensor([2.0])}, {"x": torch.tensor([-1.0])}, [0, 1, 2, 3]).loss
         array([4., 1., 0., 1.])
     """
-    alphas = _positions("alphas", alphas)
-    start = vector(start)
+    alphas, start = _positions(alphas), vector(start)
     return _measured(_row(evaluate, start, vector(direction, start), alphas))
 
 
@@ -107,9 +102,9 @@ def surface(
     Memory: the origin, the directions, and two more copies of the parameters.
 
     Args:
-        evaluate, alphas: as in :func:`curve`.
+        evaluate: the loss of a point.
         directions: two, whose lengths are the units of the axes.
-        betas: (rows,) increasing.
+        alphas, betas: (columns,) and (rows,), increasing.
         folder: stores finished rows in a file named after grid, origin, directions and identity, so that an interrupted
             surface resumes and a finished one is read.
         identity: any text that tells surfaces of different losses apart.
@@ -122,13 +117,12 @@ def surface(
         array([[0., 1., 4.],
                [4., 5., 8.]])
     """
-    alphas, betas = _positions("alphas", alphas), _positions("betas", betas)
-    origin = vector(origin)
+    alphas, betas, origin = _positions(alphas), _positions(betas), vector(origin)
     first, second = (vector(direction, origin) for direction in directions)
     file = folder and folder / f"{_fingerprint(identity, alphas, betas, origin, first, second)}.npy"
     rows = list(np.load(file)) if file and file.exists() else []
     for beta in betas[len(rows) :]:
-        rows.append(_row(evaluate, moved(origin, [second], [beta]), first, alphas))
+        rows.append(_row(evaluate, moved(origin, second, beta), first, alphas))
         if file:
             with written_beside(file) as place:
                 np.save(place, np.stack(rows))
@@ -140,40 +134,28 @@ def surface(
 def sharpness(
     evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0
 ) -> tuple[float, float]:
-    """The rise of the loss when each filter moves by ± a share of its length in random directions.
-
-    Args:
-        evaluate: the loss of a point; called 2 · draws + 1 times.
-        radius: the share.
-        draws: random directions.
-        seed: of the first direction; the next ones have the seeds that follow.
+    """The rise of the loss when each filter moves by ± a share of its length, ``radius``, in random directions.
 
     Returns:
-        The mean rise over directions and signs, NaN if one is not finite, and its standard error over directions, NaN
-        for a single one; both in nats.
+        The mean rise over directions and signs, NaN if one is not finite, and its standard error over the directions,
+        two or more, whose seeds follow each other; both in nats.
 
     Example:
         >>> bowl = lambda point: 0.5 * float(point["weight"].square().sum())
         >>> round(sharpness(bowl, {"weight": torch.zeros(2, 2) + 1}, radius=0.1, draws=3)[0], 6)
         0.02
     """
-    check_counts(draws=draws)
-    check_positive(radius=radius)
-    point = vector(point)
     directions = [random_direction(point, seed + draw) for draw in range(draws)]
     here = curve(evaluate, point, directions[0], [0.0]).loss
-    around = [curve(evaluate, point, direction, [-radius, radius]).loss for direction in directions]
-    rises = np.stack(around) - here
-    error = rises.mean(1).std(ddof=1) / np.sqrt(draws) if draws > 1 else np.nan
-    return float(rises.mean()), float(error)
+    rises = np.stack([curve(evaluate, point, direction, [-radius, radius]).loss - here for direction in directions])
+    return float(rises.mean()), float(rises.mean(1).std(ddof=1) / np.sqrt(draws))
 
 
-def _positions(name: str, positions: Sequence[float]) -> np.ndarray:
-    positions = as_doubles(positions)
-    if positions.ndim != 1 or positions.size == 0:
-        raise ValueError(f"{name} has shape {positions.shape}: give a list of at least one position.")
-    if not (np.abs(positions) <= np.finfo(np.float32).max).all() or (np.diff(positions) <= 0).any():
-        raise ValueError(f"{name} are not finite numbers that increase: sort them and remove duplicates.")
+def _positions(positions: Sequence[float]) -> np.ndarray:
+    positions = np.asarray(positions, dtype=float)
+    finite = positions.ndim == 1 and positions.size and (np.abs(positions) <= np.finfo(np.float32).max).all()
+    if not finite or (np.diff(positions) <= 0).any():
+        raise ValueError(f"{positions} are not finite positions that increase: give one or more, without duplicates.")
     return positions
 
 

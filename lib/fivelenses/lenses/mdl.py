@@ -34,7 +34,7 @@ import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, linear, logsigmoid
 
-from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_positive, check_rows
+from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_rows
 from fivelenses.lenses.training import Plan, Stack, by_autograd, train
 
 FRACTIONS = tuple(percent / 100 for percent in (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.25, 12.5, 25, 50, 100))
@@ -44,12 +44,7 @@ MIN_BATCHES_PER_EPOCH, MAX_EPOCHS, PATIENCE, TOLERANCE = 20, 100, 4, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class OnlineCode:
-    """The bits that it takes to send labels.
-
-    Attributes:
-        bits: (n,) of each example, in the order given.
-        uniform: bits of the uniform code, n log₂ K, or n K with several labels per example.
-    """
+    """The bits (n,) that it takes to send each label, in the order given, and those of the ``uniform`` code for all."""
 
     bits: np.ndarray
     uniform: float
@@ -65,15 +60,12 @@ class OnlineCode:
         return self.uniform / self.codelength
 
 
-def online_code(
-    x: Array, y: Array, classes: int | None = None, seed: int = 0, learning_rate: float = 1e-3
-) -> OnlineCode:
+def online_code(x: Array, y: Array, seed: int = 0, learning_rate: float = 1e-3) -> OnlineCode:
     """The online codelength of labels given vectors.
 
     Args:
         x: (n, d), floating point and finite.
-        y: (n,) whole numbers from 0, or (n, K) of 0 and 1 for several labels per example.
-        classes: K, known to both sides; by default one more than the largest label, or the columns of y.
+        y: (n,) whole numbers from 0 to K − 1, or (n, K) of 0 and 1 for several labels per example.
         seed: of the order in which the examples are sent, and of the probe.
         learning_rate: of Adam.
 
@@ -83,10 +75,9 @@ def online_code(
         >>> code.uniform, code.codelength < 200
         (2000.0, True)
     """
-    check_positive(learning_rate=learning_rate)
     x, y = as_tensor(x), as_array(y)
     check_rows("x", x)
-    classes = _checked_classes(x, y, classes)
+    classes = _checked_classes(x, y)
     x, y = x.float().cpu(), y.astype(np.int64)
     # The slack is for rounding: 0.07 of 100 is 7.000000000000001.
     ends = sorted({math.ceil(fraction * len(y) * (1 - 1e-12)) for fraction in FRACTIONS})
@@ -97,7 +88,7 @@ def online_code(
         before, block = order[:sent], order[sent:end]
         log_probabilities = _log_probabilities(x[before], y[before], x[block], classes, seed, learning_rate)
         bits[block] = _bits(log_probabilities.astype(np.float64), y[block], sent)
-    return OnlineCode(bits, float((np.diff([0, *ends]) * bits_each).sum()))
+    return OnlineCode(bits, len(y) * bits_each)
 
 
 def _bits(log_probabilities: np.ndarray, y: np.ndarray, sent: int) -> np.ndarray:
@@ -145,13 +136,11 @@ def _log_probabilities(
 
 def _initial(d: int, classes: int, random: torch.Generator) -> Stack:
     """A stack of one probe: the hidden layer uniform in ± 1/√d, the last layer 0."""
-    bound = d**-0.5
-    return {
-        "hidden": torch.empty(1, HIDDEN, d).uniform_(-bound, bound, generator=random),
-        "hidden_bias": torch.empty(1, HIDDEN).uniform_(-bound, bound, generator=random),
-        "last": torch.zeros(1, classes, HIDDEN),
-        "last_bias": torch.zeros(1, classes),
-    }
+    hidden, hidden_bias = (
+        torch.empty(shape).uniform_(-(d**-0.5), d**-0.5, generator=random) for shape in ((1, HIDDEN, d), (1, HIDDEN))
+    )
+    last, last_bias = torch.zeros(1, classes, HIDDEN), torch.zeros(1, classes)
+    return {"hidden": hidden, "hidden_bias": hidden_bias, "last": last, "last_bias": last_bias}
 
 
 def _logits(stack: Stack, rows: torch.Tensor) -> torch.Tensor:
@@ -159,12 +148,13 @@ def _logits(stack: Stack, rows: torch.Tensor) -> torch.Tensor:
     return linear(units, stack["last"][0], stack["last_bias"][0])
 
 
-def _checked_classes(x: torch.Tensor, y: np.ndarray, classes: int | None) -> int:
-    several, whole = y.ndim == 2, y.ndim in (1, 2) and 0 not in y.shape and y.dtype.kind in "iub"
-    if whole and classes is None:
-        classes = y.shape[1] if several else int(y.max()) + 1
-    fits = whole and len(x) == len(y) and y.min() >= 0 and y.max() < (2 if several else classes)
-    if not fits or (classes != y.shape[1] if several else classes < 2):
+def _checked_classes(x: torch.Tensor, y: np.ndarray) -> int:
+    """How many classes or labels there are."""
+    whole = y.ndim in (1, 2) and 0 not in y.shape and y.dtype.kind in "iub" and y.min() >= 0
+    classes = 0
+    if whole:
+        classes = y.shape[1] if y.ndim == 2 else int(y.max()) + 1
+    if not whole or len(x) != len(y) or (y.max() > 1 if y.ndim == 2 else classes < 2):
         raise ValueError(
             f"y has shape {y.shape} of {y.dtype}, x has {len(x)} rows, and there are {classes} classes: give each row "
             "one of two classes or more, from 0 up, or a 0 or 1 for each label."

@@ -19,6 +19,7 @@ as many processes as torch has threads. As in the paper, the input is not standa
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,11 +28,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_counts, check_rows
+from fivelenses.lenses.arrays import Array, as_array, as_tensor, check_rows
 
 
-@dataclass(frozen=True)
-class Configuration:
+class Configuration(NamedTuple):
     """A probe: units of its two hidden layers, and the regulariser's α."""
 
     hidden: tuple[int, int]
@@ -40,12 +40,7 @@ class Configuration:
 
 @dataclass(frozen=True, eq=False)
 class ProbeResult:
-    """The configuration selected from a grid, and its accuracy from several initialisations.
-
-    Attributes:
-        selected: the configuration.
-        right: (seeds, n_test) which test rows are classified correctly, trained on all training rows.
-    """
+    """The configuration selected from a grid, and which test rows, (seeds, n_test), it has right from each seed."""
 
     selected: Configuration
     right: np.ndarray
@@ -88,10 +83,9 @@ def fit_grid(
     first of several equally accurate configurations is selected; a single one is not trained for it.
 
     Args:
-        x: (n, d) training rows, n ≥ 2, floating point and finite.
-        y: (n,) their labels, of at least two classes: numbers or strings.
-        x_test: (n_test, d).
-        y_test: (n_test,). A label that does not occur in training counts as an error.
+        x, y: (n, d) training rows, floating point and finite, and (n,) their labels, numbers or strings of at least two
+            classes.
+        x_test, y_test: the same of test rows; a label that does not occur in training counts as an error.
         seeds: of the weights and the order of rows in each initialisation.
         max_epochs: a training ends after this number of epochs at the latest.
 
@@ -102,9 +96,7 @@ def fit_grid(
         >>> result.selected.alpha, result.right.shape, result.mean > 0.9
         (0.0001, (3, 50), True)
     """
-    rows = _checked(x, y, x_test, y_test)
-    check_counts(configurations=len(configurations), seeds=len(seeds), max_epochs=max_epochs)
-    best = configurations[0]
+    rows, best = _checked(x, y, x_test, y_test), configurations[0]
     if len(configurations) > 1:
         right = _fitted(_held_out(*rows[:2], seeds[0]), [(one, seeds[0]) for one in configurations], max_epochs)
         best = configurations[int(right.mean(1).argmax())]
@@ -118,8 +110,8 @@ def _fitted(rows: Sequence[np.ndarray], probes: Sequence[tuple[Configuration, in
 
 def _right(x, y, x_test, y_test, configuration: Configuration, seed: int, max_epochs: int) -> np.ndarray:
     """Which test rows a probe has right, (n_test,)."""
-    hidden, batch = tuple(configuration.hidden), min(200, len(x))
-    probe = MLPClassifier(hidden, alpha=configuration.alpha, batch_size=batch, max_iter=max_epochs, random_state=seed)
+    hidden, alpha = configuration
+    probe = MLPClassifier(hidden, alpha=alpha, batch_size=min(200, len(x)), max_iter=max_epochs, random_state=seed)
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
@@ -143,18 +135,14 @@ def _held_out(x: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
 
 def _checked(x: Array, y: Array, x_test: Array, y_test: Array) -> list[np.ndarray]:
     """x, y, x_test, y_test in single precision and with numbered classes, -1 for one that is never predicted."""
-    checked = []
-    for name, rows, labels in (("x", x, y), ("x_test", x_test, y_test)):
-        rows, labels = as_tensor(rows), as_array(labels)
+    sides = {"x": as_tensor(x), "x_test": as_tensor(x_test)}
+    for name, rows in sides.items():
         check_rows(name, rows)
-        if labels.shape != (len(rows),):
-            raise ValueError(
-                f"The labels of {name} have shape {labels.shape} and it has {len(rows)} rows: give one label per row."
-            )
-        checked += [as_array(rows.float()), labels]
-    x, y, x_test, y_test = checked
-    if x_test.shape[1] != x.shape[1]:
-        raise ValueError(f"x_test has {x_test.shape[1]} features and x has {x.shape[1]}: give the same layer of both.")
+    x, x_test = (as_array(rows.float()) for rows in sides.values())
+    y, y_test = as_array(y), as_array(y_test)
+    if (y.shape, y_test.shape, x_test.shape[1]) != ((len(x),), (len(x_test),), x.shape[1]):
+        shapes = f"x {x.shape}, y {y.shape}, x_test {x_test.shape} and y_test {y_test.shape}"
+        raise ValueError(f"The shapes are {shapes}: give one label per row, and the same features of both.")
     classes, y = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y holds {len(classes)} class in {len(x)} rows: a probe needs at least 2 rows of 2 classes.")

@@ -36,9 +36,8 @@ Shapes: a sentence's vectors (k, words, d) for k layers or models, whose k probe
 would be alone: all start from the same B and read the same batches. Gold distances are (words, words), depths (words,),
 both in edges. Losses are in edges, too, correlations in [-1, 1], shares in [0, 1].
 
-The authors build h_i − h_j for every pair, words × words × d numbers; here G, words × words, replaces them. The first
-projected word of a sentence is subtracted from all its words, which keeps the digits that differences keep, however far
-from 0 all words lie.
+The authors build h_i − h_j for every pair; here G, words × words, replaces them. The first projected word of a sentence
+is subtracted from all its words, which keeps the digits that differences keep, however far from 0 all words lie.
 
 The offset is ours: a distance is blind to where the origin lies, a length is not, so that depth would depend on the
 mean of all words. It is learned as the last row of B, on a feature that is 1 for every word.
@@ -71,16 +70,14 @@ Sentences = tuple[Sequence[Array], Sequence[Array]]
 
 
 def tree_depths(heads: Sequence[int]) -> np.ndarray:
-    """The number of edges between each word and the root, (words,) int64; 0 for the root.
-
-    Args:
-        heads: per word the number of its head, counted from 1, or 0 for the root; refused unless they are one tree.
-    """
+    """The number of edges between each word and the root, (words,) int64, arguments as for :func:`tree_distances`."""
     return tree_distances(heads)[list(heads).index(0)]
 
 
 def tree_distances(heads: Sequence[int]) -> np.ndarray:
-    """The number of edges between each two words, (words, words) int64; arguments and errors of :func:`tree_depths`.
+    """The number of edges between each two words, (words, words) int64.
+
+    ``heads`` has per word the number of its head, counted from 1, or 0 for the root; refused unless they are one tree.
 
     Example:
         >>> tree_distances([2, 0, 2])
@@ -114,13 +111,11 @@ def sentence_scores(
     which are in the spanning tree; among equally deep words, the first is the root.
 
     Args:
-        kind: of the predictions.
-        predicted: per sentence (k, words, words) or (k, words).
+        predicted: per sentence (k, words, words) or (k, words), by ``kind``.
         gold: per sentence (words, words) or (words,).
-        counted: per sentence (words,), False for words, such as punctuation, that are left out of the spanning trees
+        counted: per sentence (words,), False for words, such as punctuation, that are left out of both spanning trees
             and are no candidates for the root; a sentence without any other word has none of either (the authors' code
-            counts its root as missed). Correlations are over all words. The gold edges are then those of the spanning
-            tree of the gold distances between the remaining words.
+            counts its root as missed). Correlations are over all words.
 
     Returns:
         One row per sentence and probe, with `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
@@ -130,16 +125,17 @@ def sentence_scores(
     parts = []
     for sentence, (values, truth, mask) in enumerate(zip(predicted, gold, counted, strict=True)):
         mask = np.asarray(mask)
-        correct, possible = np.zeros(len(values), dtype=int), 0
+        correct, possible = 0, 0
         if mask.any() and kind == "distance":
             edges = _spanning_edges(truth[np.ix_(mask, mask)])
             possible = len(edges)
-            correct[:] = [len(edges & _spanning_edges(one[np.ix_(mask, mask)])) for one in values]
+            correct = [len(edges & _spanning_edges(one[np.ix_(mask, mask)])) for one in values]
         elif mask.any():
-            possible, correct = 1, np.where(mask, values, np.inf).argmin(1) == truth.argmin()
-        spearman = _spearman(values, truth) if len(truth) > 1 else np.full(len(values), np.nan)
-        of_probes = {"probe": np.arange(len(values)), "spearman": spearman, "correct": correct.astype(int)}
-        parts.append(pd.DataFrame({"sentence": sentence, "length": len(truth), "possible": possible} | of_probes))
+            possible, correct = 1, (np.where(mask, values, np.inf).argmin(1) == truth.argmin()).astype(int)
+        spearman = _spearman(values, truth) if len(truth) > 1 else np.nan
+        of_sentence = {"sentence": sentence, "length": len(truth), "possible": possible}
+        of_probes = {"probe": np.arange(len(values)), "spearman": spearman, "correct": correct}
+        parts.append(pd.DataFrame(of_sentence | of_probes))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -147,8 +143,8 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     """The measures over some sentences, from their rows of :func:`sentence_scores`.
 
     Returns:
-        One row per probe, with `spearman`, the mean over the sentence lengths 5 to 50 of the mean correlation at that
-        length (NaN where no sentence has such a length), and `tree`, UUAS or the share of roots that are right.
+        One row per probe, with `spearman`, the mean over the lengths 5 to 50 of the mean correlation at that length,
+        and `tree`, UUAS or the share of roots that are right; NaN where no sentence has either.
 
     Example:
         >>> gold = tree_distances([2, 0, 2])
@@ -169,7 +165,7 @@ def _checked_gold(kind: Kind, gold: Sequence[Array], words: Sequence[int], name:
     if not checked or len(checked) != len(words):
         raise ValueError(f"The {name} is of {len(checked)} sentences and the vectors of {len(words)}.")
     for number, (truth, n) in enumerate(zip(checked, words, strict=True)):
-        shape = (n, n) if kind == "distance" else (n,)
+        shape = {"distance": (n, n), "depth": (n,)}[kind]
         if truth.shape != shape or not np.isfinite(truth).all():
             raise ValueError(f"Sentence {number} of the {name} has shape {truth.shape}, not {shape} of finite numbers.")
     return checked
@@ -196,12 +192,8 @@ def _spanning_edges(distances: np.ndarray) -> set[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class StructuralProbe:
-    """k trained probes.
-
-    Attributes:
-        kind: what the probes predict, "distance" or "depth".
-        projection: (k, d, d) float32, for depths (k, d + 1, d) with the offset last.
-        losses: (k,) the mean development loss of each.
+    """k trained probes of one kind: their projections, (k, d, d), or for depths (k, d + 1, d) with the offset last, and
+    the mean development loss of each, (k,).
     """
 
     kind: Kind
@@ -217,10 +209,9 @@ class StructuralProbe:
             [[[0.0, 25.0], [25.0, 0.0]]]
         """
         sentences, predicted = _checked_vectors(vectors, "vectors"), []
-        if len(sentences[0]) != len(self.projection):
-            raise ValueError(
-                f"Vectors of {len(sentences[0])} layers for {len(self.projection)} probes: give each its own."
-            )
+        k = len(self.projection)
+        if len(sentences[0]) != k:
+            raise ValueError(f"Vectors of {len(sentences[0])} layers for {k} probes: give each its own.")
         for sentence in sentences:
             words = _features(self.kind, sentence.to(self.projection.device, torch.float32)) @ self.projection
             values = _distances(words - words[:, :1]) if self.kind == "distance" else _depths(words)
@@ -235,10 +226,9 @@ def fit(
     """Train distance or depth probes.
 
     Args:
-        training: per sentence the vectors, (k, words, d), and the gold distances, (words, words), of
+        training, development: per sentence the vectors, (k, words, d), and the gold distances, (words, words), of
             :func:`tree_distances`, or depths, (words,), of :func:`tree_depths`; two sequences of equal length. Vectors
             are converted batch by batch, so they may lie in memory maps, in any floating precision.
-        development: as ``training``.
         device: where to compute, by default that of the vectors.
 
     Example:
@@ -248,14 +238,10 @@ def fit(
         >>> probe.predict([words])[0].round().astype(int).tolist()[0][0]
         [0, 1, 2, 3]
     """
-    if kind not in ("distance", "depth"):
-        raise ValueError(f"kind is 'distance' or 'depth', not {kind!r}.")
     sentences, gold = _checked_split(kind, *training, "training")
     held_out = _checked_split(kind, *development, "development")
     k, _, d = sentences[0].shape
-    if held_out[0][0].shape[::2] != (k, d):
-        shapes = tuple(sentences[0].shape), tuple(held_out[0][0].shape)
-        raise ValueError(f"Training and development sentences are {shapes}: give the same layers and features of both.")
+    check_sentence("The first development sentence", held_out[0][0], sentences[0])
     device = sentences[0].device if device is None else torch.device(device)
     random = torch.Generator().manual_seed(0)
     start = torch.empty(d + (kind == "depth"), d).uniform_(-START, START, generator=random)
@@ -278,12 +264,7 @@ def fit(
 
 
 def _batch(
-    kind: Kind,
-    projection: torch.Tensor,
-    sentences: Sequence[torch.Tensor],
-    gold: Sequence[np.ndarray],
-    places: list[int],
-    running: np.ndarray,
+    kind: Kind, projection: torch.Tensor, sentences: list, gold: list, places: list[int], running: np.ndarray
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The loss summed over some sentences, (running,), and its gradient, of the projection's shape."""
     device = projection.device
@@ -299,7 +280,7 @@ def _batch(
 
 def _depth_loss(words: torch.Tensor, gold: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
     """The summed loss of projected words, and its gradient by them."""
-    lengths = torch.tensor([len(truth) for truth in gold], device=words.device)
+    lengths = torch.tensor(list(map(len, gold)), device=words.device)
     truth = torch.from_numpy(np.concatenate(gold)).to(words.device)
     weights = (1 / lengths).repeat_interleave(lengths)
     error = _depths(words) - truth
@@ -308,7 +289,7 @@ def _depth_loss(words: torch.Tensor, gold: list[np.ndarray]) -> tuple[torch.Tens
 
 def _distance_loss(words: torch.Tensor, gold: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
     """The same of distances, sentence by sentence, padded."""
-    lengths = torch.tensor([len(truth) for truth in gold], device=words.device)
+    lengths = torch.tensor(list(map(len, gold)), device=words.device)
     n = int(lengths.max())
     real = torch.arange(n, device=words.device) < lengths[:, None]
     truth = torch.zeros(len(gold), n, n)
@@ -350,7 +331,7 @@ def _checked_split(
 
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
     """Sentences as (k, words, d)."""
-    sentences = [as_tensor(sentence) for sentence in vectors]
+    sentences = list(map(as_tensor, vectors))
     if not sentences:
         raise ValueError(f"The {name} hold no sentence: give at least one.")
     for number, sentence in enumerate(sentences):

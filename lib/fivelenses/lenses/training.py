@@ -32,16 +32,11 @@ _SETTINGS = dict(beta1=0.9, beta2=0.999, eps=1e-8, fused=True, amsgrad=False, we
 
 @dataclass(frozen=True)
 class Plan:
-    """How probes are trained.
+    """How probes are trained: at the ``rate`` η, for so many ``periods`` at most, and each until its score was for
+    ``patience`` periods in a row not below the best by more than the ``tolerance``.
 
-    Attributes:
-        rate: η at first.
-        periods: after which training ends at the latest.
-        patience: periods in a row without improvement after which a probe's training ends.
-        tolerance: by which a score must be below the best to improve on it.
-        decay: the factor of a falling rate.
-        decay_after: periods without improvement after which the rate falls, and again after as many more.
-        restart: whether Adam forgets its moments where the rate falls.
+    The rate falls by a factor, ``decay``, after every ``decay_after`` periods in a row without improvement, and with
+    ``restart`` Adam then forgets its moments.
     """
 
     rate: float
@@ -86,16 +81,10 @@ class _Adam:
 def train(
     initial: Stack, batches: Batches, gradient: Gradient, score: Score, plan: Plan, scores: np.ndarray | None = None
 ) -> tuple[Stack, np.ndarray]:
-    """Train stacked probes.
+    """The best parameters of stacked probes, from the ``initial`` ones (n, …) by name, and their scores (n,).
 
-    Args:
-        initial: name to (n, …), left as they are.
-        batches, gradient, score: see above; a gradient that needs autograd turns it on, see :func:`by_autograd`.
-        plan: the numbers of the training.
-        scores: (n,) those of the initial parameters, which are then kept unless a period improves on them.
-
-    Returns:
-        The best parameters and their scores (n,). A loss or score that is not finite is refused.
+    ``scores`` (n,) are those of the initial parameters, which are kept unless a period improves on them. A gradient
+    that needs autograd turns it on, see :func:`by_autograd`. A loss or score that is not finite is refused.
 
     Example:
         >>> start = {"x": torch.tensor([[4.0], [1.0]])}

@@ -11,27 +11,20 @@ with the size of a matrix, so that only the relative one compares sub-layers of 
 Shapes: (L, P) for L layers and P = 6 projections each. Range: [0, ∞); 0 for equal weights.
 """
 
-from dataclasses import dataclass
-from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
-from fivelenses.models.layers import PARTS, layer_list, projections
+from fivelenses.models.layers import layer_list, projections
 
 
-@dataclass(frozen=True)
-class WeightDistance:
-    """Distances between the projections of two models.
-
-    Attributes:
-        parts: the names of the P = 6 projections of a layer.
-        absolute: (L, P) Frobenius norm of the difference; row 0 is layer 1.
-        relative: (L, P) the same, divided by the norm of the first model's weight.
+class WeightDistance(NamedTuple):
+    """Distances (L, P) between the projections of two models, row 0 for layer 1, in the order of `models.layers.PARTS`;
+    ``relative`` ones are divided by the norm of the first model's weight.
     """
 
-    parts: tuple[str, ...]
     absolute: np.ndarray
     relative: np.ndarray
 
@@ -42,25 +35,23 @@ def distance(pretrained: nn.Module, fine_tuned: nn.Module) -> WeightDistance:
 
     Norms are computed in double precision, whatever the precision of the weights. Refused: different depths or shapes,
     an architecture without known projections, a weight that is not finite, or an original one that is zero throughout.
-
     """
     depth, other = len(layer_list(pretrained)), len(layer_list(fine_tuned))
     if depth != other:
         raise ValueError(f"The models have {depth} and {other} layers: only equally deep ones have a distance.")
-    absolute, norms = np.empty((2, depth, len(PARTS)))
-    for layer, (column, name) in product(range(depth), enumerate(PARTS)):
-        first, second = (
-            projections(model, layer + 1)[name].weight.double().cpu() for model in (pretrained, fine_tuned)
-        )
-        where = f"{name} projection of layer {layer + 1}"
-        if first.shape != second.shape:
-            raise ValueError(
-                f"The {where} is {tuple(first.shape)} in one model and {tuple(second.shape)} in the other: they are "
-                "not of one architecture."
-            )
-        absolute[layer, column], norms[layer, column] = (first - second).norm(), first.norm()
-        if not np.isfinite(absolute[layer, column]):
-            raise ValueError(f"The {where} holds a weight that is not finite: the training diverged.")
-        if norms[layer, column] == 0:
-            raise ValueError(f"The {where} is zero in the first model: a relative distance needs a scale.")
-    return WeightDistance(PARTS, absolute, absolute / norms)
+    rows = []
+    for layer in range(1, depth + 1):
+        before, after = (projections(model, layer) for model in (pretrained, fine_tuned))
+        for name in before:
+            first, second = (of_layer[name].weight.double().cpu() for of_layer in (before, after))
+            where = f"{name} projection of layer {layer}"
+            if first.shape != second.shape:
+                raise ValueError(
+                    f"The {where} is {tuple(first.shape)} in one model and {tuple(second.shape)} in another."
+                )
+            length, moved = first.norm().item(), (first - second).norm().item()
+            if not np.isfinite(moved) or length == 0:
+                raise ValueError(f"The {where} is not finite, or zero in the first model: no training leaves it so.")
+            rows.append((moved, moved / length))
+    absolute, relative = np.array(rows).T.reshape(2, depth, -1)
+    return WeightDistance(absolute, relative)

@@ -286,7 +286,7 @@ def rollbacks(
     examples = encoded(models.ordinary(task, PRETRAINED, seed), "validation")
     for group, plane in models.planes_of_thirds(task, seed).items():
         evaluate, end, norm = loss_of(plane, examples, None, bfloat16), plane.end(), directions.norm(plane.first)
-        draws = [directions.moved(end, [plane.random(RANDOM_SEED + draw)], [1.0]) for draw in range(ROLLBACK_DRAWS)]
+        draws = [directions.moved(end, plane.random(RANDOM_SEED + draw)) for draw in range(ROLLBACK_DRAWS)]
         lengths = {"norm": norm, "relative_norm": norm / directions.norm(plane.start)}
         for control, places in (("", [plane.start]), (TWIN, draws)):
             right = np.mean([1 - evaluate.by_example(place)[1] for place in places], axis=0)

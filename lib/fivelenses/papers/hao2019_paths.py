@@ -155,7 +155,7 @@ def _errors_along(
         mixed = dataclasses.replace(plane, model=_between(plane.model, last, share))
         for control, of_model, direction in (("", mixed, further), (TWIN, plane, at_random)):
             evaluate = loss_of(of_model, development, None, bfloat16)
-            errors = as_rows(evaluate(directions.moved(plane.end(), [direction], [share])), "error", {}, evaluate)
+            errors = as_rows(evaluate(directions.moved(plane.end(), direction, share)), "error", {}, evaluate)
             parts.append(errors.assign(share=share, control=control, kind=BETWEEN, epoch=epochs))
     return pd.concat(parts, ignore_index=True)
 

@@ -202,11 +202,11 @@ def codelengths(
     train = {"train": edge_table(edge_task, source)["train"]}
     splits = targets_of_splits(train, encoder, probe["targets"], max_tokens)
     targets, places = splits[0].targets, splits[0].places
-    (y, classes), counted = labels_of(targets), without_each_fold(np.ones(len(targets)), places).astype(int)
+    y, counted = labels_of(targets), without_each_fold(np.ones(len(targets)), places).astype(int)
     for (name, control), one in models.items():
         x = span_means(vectors_of(one, splits, device)[0], targets)
         for seed in probe["seeds"]:
-            code = mdl.online_code(x, y, classes, seed)
+            code = mdl.online_code(x, y, seed)
             bits, uniform = without_each_fold(code.bits, places), counted * (code.uniform / len(y))
             columns = {"model": name, "control": control, "seed": seed, "fold": range(WHOLE, FOLDS)}
             codes.append(pd.DataFrame(columns | {"bits": bits, "uniform": uniform}))
@@ -224,12 +224,12 @@ def span_means(vectors: Sequence[np.ndarray], targets: Sequence[Target]) -> np.n
     return np.stack(rows)
 
 
-def labels_of(targets: Sequence[Target]) -> tuple[np.ndarray, int]:
-    """Labels as `mdl.online_code` takes them, numbers where each target has one and else a column each; how many."""
+def labels_of(targets: Sequence[Target]) -> np.ndarray:
+    """Labels as `mdl.online_code` takes them, numbers where each target has one and else a column each."""
     labels = sorted({label for target in targets for label in target.labels})
     truth = np.array([[label in target.labels for label in labels] for target in targets])
     single = (truth.sum(axis=1) == 1).all()
-    return truth.argmax(axis=1) if single else truth.astype(int), len(labels)
+    return truth.argmax(axis=1) if single else truth.astype(int)
 
 
 # --- structural probes ------------------------------------------------------------------------------------------------

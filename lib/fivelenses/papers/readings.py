@@ -217,7 +217,7 @@ def rollback(model: nn.Module, setting: Setting, examples: int | None = None, ra
         # A layer that did not move has no distance by which to move it elsewhere.
         seeds = range(random_directions if directions.norm(back) else 0)
         steps = [directions.rescaled(directions.random_direction(here, seed), back) for seed in seeds]
-        losses = [loss(directions.moved(here, [step], [1.0])).loss for step in steps]
+        losses = [loss(directions.moved(here, step)).loss for step in steps]
         elsewhere.append(np.mean(losses) - before.mean() if losses else 0.0)
     return Rollback(np.stack(rises, axis=1), np.array(elsewhere), loss.fold_of)
 

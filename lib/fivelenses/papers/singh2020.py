@@ -16,7 +16,7 @@ from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
-from fivelenses.models.layers import layer_list
+from fivelenses.models.layers import PARTS, layer_list
 from fivelenses.papers.models import converged, pretrained
 from fivelenses.records import FINE_TUNED, SHUFFLED
 from fivelenses.tasks import subset
@@ -113,5 +113,5 @@ def weight_distances(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
         model = (made.task, manifest["training_examples"], made.seed)
         how = (manifest["steps"], SHUFFLED if made.shuffled_labels else FINE_TUNED)
         for (row, place), absolute in np.ndenumerate(moved.absolute):
-            rows.append((*model, row + 1, moved.parts[place], absolute, moved.relative[row, place], *how))
+            rows.append((*model, row + 1, PARTS[place], absolute, moved.relative[row, place], *how))
     return pd.DataFrame(rows, columns=DISTANCES)
