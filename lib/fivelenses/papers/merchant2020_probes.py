@@ -169,12 +169,7 @@ def micro_f1(probe: edge_probe.EdgeProbe, vectors: Sequence[np.ndarray], targets
 
 
 def without_each_fold(counts: np.ndarray, sentences: Sequence[int]) -> np.ndarray:
-    """(…, 1 + FOLDS) sums of what each example counts, (…, examples): of all, and without each fold of sentences.
-
-    Example:
-        >>> without_each_fold(np.array([1, 2, 4]), [0, 1, 11])[:3]
-        array([7., 6., 1.])
-    """
+    """(…, 1 + FOLDS) sums of what each example counts, (…, examples): of all, and without each fold of sentences."""
     fold_of = np.asarray(sentences) % FOLDS
     return counts @ np.stack([np.ones(len(fold_of)), *(fold_of != fold for fold in range(FOLDS))], axis=-1)
 
