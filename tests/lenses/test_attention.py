@@ -110,7 +110,7 @@ Q, _ = attention(1)
         (P, 0.9 * Q, MASK, "sums to 0.9 over unmasked keys"),
         (changed(changed(P, (0, 0, 0, 0), -1.0), (0, 0, 0, 1), 2 - P[0, 0, 0, 2:].sum()), Q, MASK, "negative values"),
         (P, Q, changed(MASK, 1, 0), "Example 1 of the batch has no tokens"),
-        (P, attention(1, tokens=6)[0], MASK, "different tokenizers cannot be compared"),
+        (P, attention(1, tokens=6)[0], MASK, "different tokenizers or heads cannot be compared"),
         (P[0], Q[0], MASK, r"shape \(2, 5, 5\) .*, \(batch, heads, tokens, tokens\)"),
         (P, Q, MASK[:, :4], "mask has shape"),
         (P, Q, -1e9 * (1 - MASK) - 1, "values other than 0 and 1"),

@@ -48,9 +48,8 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
         mask: (batch, tokens), 1 or True for real tokens. Padded rows and columns are not read.
 
     Returns:
-        (batch, heads) on the device of ``p``, in nats, in [0, ln 2]; float64 if an input is, else float32. The result
-        is cut to ln 2, which rounding, and rows whose sum exceeds 1 within the tolerance, can exceed by a relative 1e-4
-        in single and 1e-2 in half precision.
+        (batch, heads) on the device of ``p``, in nats, in [0, ln 2]; float64 if an input is, else float32. It is cut to
+        ln 2, which rows whose sum exceeds 1 within the tolerance can exceed by a relative 1e-4, in half precision 1e-2.
 
     Example:
         >>> uniform = torch.full((1, 1, 2, 2), 0.5)
@@ -98,10 +97,8 @@ def _check(p: torch.Tensor, q: torch.Tensor, mask: torch.Tensor) -> None:
                 "probabilities, (batch, heads, tokens, tokens)."
             )
     if p.shape != q.shape:
-        raise ValueError(
-            f"Attentions of shapes {tuple(p.shape)} and {tuple(q.shape)}: give the same examples, as many heads and "
-            "the same tokens; models with different tokenizers cannot be compared."
-        )
+        shapes = f"{tuple(p.shape)} and {tuple(q.shape)}"
+        raise ValueError(f"Attentions of {shapes}: models with different tokenizers or heads cannot be compared.")
     if mask.shape != (p.shape[0], p.shape[-1]):
         raise ValueError(f"The mask has shape {tuple(mask.shape)}, not (batch, tokens) = {(p.shape[0], p.shape[-1])}.")
     if not ((mask == 0) | (mask == 1)).all():
@@ -126,14 +123,10 @@ def _check_rows(name: str, attention: torch.Tensor, real: torch.Tensor, toleranc
 
 
 class JSAccumulator:
-    """The paper's average in one pass: tokens within an example, then heads, then examples.
+    """The paper's average in one pass: tokens within an example, then heads, then examples, of so many ``layers``.
 
-    Stores a sum per layer and fold in float64 and no tokens, so that memory does not grow with the examples. Row 0 of
-    the result is layer 1: the embeddings have no attention.
-
-    Args:
-        layers: number of layers of both models.
-        folds: parts of the examples, each of which :meth:`result` can leave out.
+    Stores a sum per layer and fold in float64 and no tokens. Row 0 of the result is layer 1: the embeddings have no
+    attention. Each of the ``folds`` of the examples can be left out of :meth:`result`.
 
     Example:
         >>> uniform, itself = torch.full((3, 1, 2, 2), 0.5), torch.eye(2).expand(3, 1, 2, 2)

@@ -41,11 +41,9 @@ Whitening = tuple[torch.Tensor, torch.Tensor]
 
 
 def svcca_distance(x: Array | Scatter, y: Array | None = None, variance_kept: float = 0.99) -> float:
-    """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1].
+    """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1]; ``x`` may be the scatter of a pair.
 
     Args:
-        x: (n, d₁); or, without ``y``, the :class:`~fivelenses.lenses.moments.Scatter` of a pair.
-        y: (n, d₂) for the same rows.
         variance_kept: the least share of variance that each side's kept directions hold, in (0, 1]; 1.0 keeps every
             direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest. No other direction is ever kept.
 
@@ -124,12 +122,8 @@ def warn_of_few_rows(scatter: Scatter) -> None:
 
 
 def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
-    """W = U Λ^(-1/2), (…, d, k), and Λ, (…, k), of the first principal directions that hold this share of the variance,
-    k being the largest number of directions that one of several matrices keeps.
-
-    Args:
-        scatter: (…, d, d) of one side, as in :class:`~fivelenses.lenses.moments.Scatter`.
-        variance_kept: as for :func:`svcca_distance`.
+    """W = U Λ^(-1/2), (…, d, k), and Λ, (…, k), of the first principal directions that hold this share of the variance
+    of one side's scatter, (…, d, d), k being the largest number of directions that one of several matrices keeps.
 
     Example:
         >>> to_white, variances = whitening(torch.diag(torch.tensor([4.0, 0.01], dtype=torch.float64)))

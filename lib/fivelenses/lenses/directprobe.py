@@ -130,9 +130,7 @@ def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
 
 @one_thread
 def linearly_separable(points: Array, labels: Array) -> bool:
-    """Whether a hyperplane separates each pair of labels, which :func:`probe` decides first; equal points of different
-    labels are not separable.
-    """
+    """Whether a hyperplane separates each pair of labels; equal points of different labels are not separable."""
     points = checked_points("points", points)
     labels, codes = _checked_labels(labels, len(points))
     parts = [points[codes == code] for code in range(len(labels))]

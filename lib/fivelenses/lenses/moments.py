@@ -39,15 +39,13 @@ class Scatter:
 
 
 class Moments:
-    """Sums and second moments of representations of the same rows, gathered in one pass.
+    """Sums and second moments of representations of the same rows, gathered in one pass, 1024 rows at a time.
 
-    Rows wait until there are 1024 of them, so that the size of batches does not change the result, not even its
-    rounding, as long as nothing is read in between.
+    So the size of batches changes nothing, as long as nothing is read in between.
 
     Args:
         pairs: the representations to compare, by their position in :meth:`update`.
-        null_seed: also gather each pair with the rows of its second side permuted (:meth:`null`). Rows are permuted
-            within blocks of 1024, and within folds.
+        null_seed: also gather each pair with its second side permuted within blocks and folds (:meth:`null`).
         folds: parts of the rows, each of which :meth:`pair` can leave out; memory is so many times as large.
 
     Example:
