@@ -75,26 +75,14 @@ MAX_LAYERS = 24  # of an axis with a tick per layer, or per two
 MISSING = "–"
 SHADES, SIGNED, SURFACE = "YlGnBu", "PuOr_r", "viridis"  # they read the same in grey and to colour-blind readers
 
-matplotlib.rcParams.update(
-    {
-        "figure.dpi": 110,
-        "savefig.dpi": 130,
-        "figure.facecolor": "white",
-        "savefig.facecolor": "white",
-        "font.size": 11,
-        "axes.titlesize": 11,
-        "axes.titlelocation": "left",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "grid.color": "#E5E5E5",
-        "grid.linewidth": 0.8,
-        "lines.linewidth": 1.8,
-        "lines.markersize": 5,
-        "legend.frameon": False,
-    }
-)
+matplotlib.rc("figure", dpi=110, facecolor="white")
+matplotlib.rc("savefig", dpi=130, facecolor="white")
+matplotlib.rc("font", size=11)
+matplotlib.rc("axes", titlesize=11, titlelocation="left", grid=True, axisbelow=True)
+matplotlib.rc("axes.spines", top=False, right=False)
+matplotlib.rc("grid", color="#E5E5E5", linewidth=0.8)
+matplotlib.rc("lines", linewidth=1.8, markersize=5)
+matplotlib.rc("legend", frameon=False)
 
 
 def looks(keys: Iterable) -> dict[object, tuple[str, str]]:
@@ -192,7 +180,7 @@ def curves(
         nulls: columns that are drawn dashed, and what they are called: their means over all groups. Those of controls
             (`records.with_controls`) are drawn without being asked for.
     """
-    if isinstance(table, Missing) or table.empty:
+    if not len(table):
         return table
     if layout.missing is None and table[y].isna().any():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
@@ -333,8 +321,7 @@ def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Lin
     named = [(title(key), colour, "-", None if kinds else marker) for key, (colour, marker) in found.items()]
     named += [(str(kind), INK, line, None) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)]
     named += [(*line, None) for line in lines.values()]
-    looks_of = ("label", "color", "linestyle", "marker")
-    return [Line2D([], [], **dict(zip(looks_of, one, strict=True))) for one in named]
+    return [Line2D([], [], label=name, color=ink, linestyle=line, marker=mark) for name, ink, line, mark in named]
 
 
 def legend(figure: Figure, handles: Sequence[Line2D], **box: object) -> None:
@@ -378,8 +365,7 @@ def table_of_models(models: pd.DataFrame, by: Sequence[str] = ("task",)) -> pd.D
     table = of_models.agg(**{name: (name, "first") for name in firsts}, diverged=("diverged", "sum"))
     table["score"] = of_models["score"].mean()
     table["score_spread"] = (of_models["score"].max() - of_models["score"].min()) / 2
-    sizes = zip(table["examples"], table["training_data"], strict=True)
-    table["training_data"] = [_trained_on(*size) for size in sizes]
+    table["training_data"] = list(map(_trained_on, table["examples"], table["training_data"]))
     return table.rename(columns={"examples": "training_examples"}).reset_index()
 
 
@@ -412,7 +398,7 @@ def dots(
     """
     import seaborn as sns
 
-    if isinstance(table, Missing) or table.empty:
+    if not len(table):
         return table
     groups, named = list(dict.fromkeys(table[by])), table.assign(**{row: table[row].map(title)})
     found, rows = looks(groups), list(dict.fromkeys(named[row]))
@@ -433,17 +419,12 @@ def dots(
     for place in range(1, len(rows)):
         axes.axhline(place - 0.5, color="#E5E5E5", linewidth=0.8, zorder=0)
     axes.set(xlabel=value_label, ylabel="", ylim=(len(rows) - 0.5, -0.5))
-    return Drawing(figure, table, dots_in_words(named, value, row, by, value_label))
-
-
-def dots_in_words(table: pd.DataFrame, value: str, row: str, by: str, label: str) -> str:
-    """The mean of each group in each row, in words."""
-    said = [f"Dots of {label}."]
-    for name, of_row in table.groupby(row, sort=False):
+    said = [f"Dots of {value_label}."]
+    for name, of_row in named.groupby(row, sort=False):
         means = of_row.groupby(by, sort=False)[value].mean().dropna()
         words = [f"{title(key)} {printed(mean, '.3f')}" for key, mean in means.items()]
         said.append(f"{name}: {', '.join(words)}.")
-    return " ".join(said)
+    return Drawing(figure, table, " ".join(said))
 
 
 @dataclass(frozen=True)
@@ -493,21 +474,21 @@ def heat_maps(
     for axes, (name, matrix) in zip(grid.flat, matrices.items(), strict=False):
         draw_cells(axes, matrix.astype(float), limits, cells)
         axes.set_title(name, fontweight="bold")
-        said.append(matrix_in_words(matrix.astype(float), name))
+        known = matrix.astype(float).dropna(how="all")
+        most = zip(known.index, known.idxmax(axis=1), known.max(axis=1), strict=True)
+        words = "; ".join(f"{row} most at {where} ({printed(value, '.2f')})" for row, where, value in most)
+        said.append(f"{name}: {words}." if name else f"{words}.")
     for axes in grid.flat[len(matrices) :]:
         axes.set_visible(False)
     figure.supxlabel(x_label, fontsize="medium")
     values = np.concatenate([matrix.to_numpy(float).ravel() for matrix in matrices.values()])
-    extent = float(np.nanmin(values)), float(np.nanmax(values))
-    draw_bar(figure, list(grid.flat), label, limits, cells.ticks, extent)
+    draw_bar(figure, list(grid.flat), label, limits, cells.ticks, values)
     return Drawing(figure, table, " ".join(said))
 
 
-def draw_bar(
-    figure: Figure, axes: list[Axes], label: str, limits: tuple[float, float], ticks: Mapping, extent: tuple
-) -> None:
+def draw_bar(figure: Figure, axes: list[Axes], label: str, limits: tuple, ticks: Mapping, values: np.ndarray) -> None:
     """The bar of shades, with a tip and ≤ or ≥ at an end beyond which values lie."""
-    below, above = extent[0] < limits[0] - 1e-9, extent[1] > limits[1] + 1e-9
+    below, above = np.nanmin(values) < limits[0] - 1e-9, np.nanmax(values) > limits[1] + 1e-9
     extend = ("neither", "min", "max", "both")[below + 2 * above]
     placed = dict(location="top", shrink=0.6, aspect=30, label=label, extend=extend)
     bar = figure.colorbar(axes[0].collections[0], ax=axes, **placed)
@@ -546,15 +527,6 @@ def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], ce
     axes.tick_params(length=0, labelrotation=0)
     if not pd.api.types.is_numeric_dtype(matrix.columns):
         plt.setp(axes.get_xticklabels(), rotation=45, ha="right", rotation_mode="anchor")
-
-
-def matrix_in_words(matrix: pd.DataFrame, name: str) -> str:
-    """Where each row of a shaded table is greatest, in words."""
-    said = []
-    for row, values in matrix.iterrows():
-        if values.notna().any():
-            said.append(f"{row} most at {values.idxmax()} ({printed(values.max(), '.2f')})")
-    return f"{name}: " * bool(name) + "; ".join(said) + "."
 
 
 # --- surfaces ---------------------------------------------------------------------------------------------------------
@@ -612,12 +584,10 @@ def surfaces(
         table: the tidy table behind them, where it is not the cells.
         label: of the value, with its unit.
     """
-    if isinstance(cells, Missing) or cells.empty:
+    if not len(cells):
         return cells
-    grids = {
-        name: of_panel.pivot(index="beta", columns="alpha", values=value)
-        for name, of_panel in cells.groupby(panels, sort=False)
-    }
+    of_panels = cells.groupby(panels, sort=False)
+    grids = {name: rows.pivot(index="beta", columns="alpha", values=value) for name, rows in of_panels}
     errors = cells[f"{value}_standard_error"].to_numpy(float)
     levels = contour_levels(cells[value].to_numpy(float), errors, contours.step)
     rows, columns = -(-len(grids) // 2), min(2, len(grids))
@@ -661,9 +631,7 @@ def contour_levels(values: np.ndarray, errors: np.ndarray, step: float | None = 
     return np.geomspace(low, high, int(max(steps, 1)) + 1)
 
 
-def draw_surface(
-    axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states: pd.DataFrame | None
-) -> None:
+def draw_surface(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states) -> None:
     """Shades between contours, thin lines on them, the rim of a basin, marks and paths of one plane."""
     values, places = grid.to_numpy(float), (grid.columns, grid.index)
     shown = np.ma.masked_invalid(values.clip(levels[0], levels[-1]))
@@ -696,9 +664,7 @@ def draw_paths(axes: Axes, states: pd.DataFrame) -> None:
     axes.plot(states["alpha"], states["beta"], **PATH)
 
 
-def draw_inset(
-    axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states: pd.DataFrame | None
-) -> None:
+def draw_inset(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states) -> None:
     """The neighbourhood of some states, enlarged in the lower left corner."""
     inset = axes.inset_axes([0.03, 0.03, 0.44, 0.44])
     draw_surface(inset, grid, levels, contours, states)
@@ -754,9 +720,8 @@ def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float,
         heights = ((logs[name] - low) / reach).round(3).astype(object)
         heights[~np.isfinite(grid.to_numpy(float))] = None
         axes = {"alphas": grid.columns.to_numpy().round(3).tolist(), "betas": grid.index.to_numpy().round(3).tolist()}
-        places = {
-            mark: (grid.index.get_loc(beta), grid.columns.get_loc(alpha)) for mark, (alpha, beta) in marks.items()
-        }
+        placed = marks.items()
+        places = {mark: (grid.index.get_loc(beta), grid.columns.get_loc(alpha)) for mark, (alpha, beta) in placed}
         drawn.append(axes | {"heights": heights.tolist(), "marks": places})
     content = {"surfaces": drawn, "shades": [to_hex(shade) for shade in colormaps[SURFACE](np.linspace(0, 1, 40))]}
     options = "".join(f"<option>{escape(name)}</option>" for name in grids)
@@ -766,7 +731,7 @@ def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float,
 
 def first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The rows of the first seed, for a figure of one model, and words on the others for its caption."""
-    if isinstance(table, Missing) or table.empty:
+    if not len(table):
         return table, ""
     seeds = sorted(table["seed"].unique())
     words = f" Seed {seeds[0]}, the first of {len(seeds)}." if len(seeds) > 1 else ""
@@ -819,10 +784,7 @@ class Exhibit:
 
 
 def table_html(
-    table: pd.DataFrame,
-    caption: str,
-    columns: Mapping[str, str] | None = None,
-    formats: Mapping[str, Format] | None = None,
+    table: pd.DataFrame, caption: str, columns: Mapping | None = None, formats: Mapping | None = None
 ) -> str:
     """A table with its caption; it scrolls in its own box where the page is narrow. What the first column says in
     several rows in turn is printed once, beside all of them.
