@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.book.judged import STEPS, in_turn, verdict_on
+from tests.book.judged import STEPS, verdict_on
 
 from fivelenses.book.cards import EDGE, axes, card, printed, sentence
 from fivelenses.judging import FAILS, HOLDS, OPEN, OURS, Claim, Verdict, crossed, over_seeds
@@ -132,26 +132,7 @@ def test_numbers_and_outcomes_stand_beside_each_plot_as_text(one):
     assert len(one.select("circle")) == len(one.select("line.threshold")) == 4
 
 
-def test_a_part_that_some_groups_have_names_them():
-    high = over_seeds(STEPS[HOLDS])
-    verdict = verdict_on(TWO, {"mrpc": {"growth": high}, "rte": {"growth": high, "size": high}})
-    whole, some = axes(TWO, [verdict])
-    assert (whole.groups, some.groups) == ((), ("rte",))
-
-
 def test_a_statement_of_ours_is_called_so_and_a_twin_that_cannot_be_is_explained():
     ours = replace(GROWTH, place=OURS, no_twin="it is about a head")
     text = read(card(ours, on(HOLDS))).text
     assert "Our statement." in text and "No twin: it is about a head." in text and "prints" not in text
-
-
-def test_a_card_says_in_which_settings_the_verdict_is_another():
-    moved = replace(on(HOLDS), settings={"90 % intervals": "reproduced", "99 % intervals": "open"})
-    text = " ".join(read(card(GROWTH, moved)).text.split())
-    assert "stays in 1/2 other settings (90 % intervals, 99 % intervals); 99 % intervals: open." in text
-
-
-def test_every_outcome_has_a_sign_of_its_own():
-    page = read("".join(card(*one) for one in in_turn([replace(TWO, key=f"c{place}") for place in range(5)])))
-    signs = page.select("summary .sign")
-    assert len({sign.text for sign in signs}) == len({sign["class"][1] for sign in signs}) == 5

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from fivelenses import records
-from fivelenses.book import build
 from fivelenses.chapters import CHAPTERS
 from fivelenses.files import project_folder
 
@@ -44,13 +43,6 @@ def test_the_page_of_methods_names_every_lens_that_measures_something():
 def test_what_a_page_shows_is_what_python_says(page):
     outcome = doctest.testfile(str(project_folder() / "book" / page), module_relative=False)
     assert outcome.attempted > 10 and outcome.failed == 0
-
-
-def test_pages_print_only_numbers_that_the_build_gives_them():
-    given = {f"{encoder}_{name}" for encoder in ("known", "real") for name in build.QUOTED}
-    for page in (project_folder() / "book").glob("*.md"):
-        asked = set(re.findall(r"\{\{\s*(\w+)\s*\}\}", page.read_text(encoding="utf-8")))
-        assert asked <= given, f"{page.name} asks for {sorted(asked - given)}"
 
 
 def test_the_table_of_what_a_chapter_takes_has_every_published_run_as_it_was():
