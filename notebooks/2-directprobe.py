@@ -249,6 +249,7 @@ def means_by_stage(geometry, fits):
     # A mean of sizes is no size: those of the first seed are shown.
     measures = [name for name in rows.columns if name not in keys]
     how = {name: "first" if name.startswith("hidden") else "mean" for name in measures}
+    how["similarity"] = lambda of_seeds: of_seeds.mean(skipna=False)
     means = rows.groupby(["encoder", "task", "stage"], sort=False).agg(how).unstack(sort=False)
     names = [f"{name}_{stage}" for name, stage in means.columns]
     return means.set_axis(names, axis=1).reset_index()
@@ -299,8 +300,8 @@ run.table(
     table,
     "Accuracy of the classifier probe on the last layer (mean ± standard deviation over "
     "initialisations), and similarity of the distances between labels in training and test set (on "
-    f"{points} of {all_points} training points). A dash: planes do not separate the labels in one "
-    "of the two.",
+    f"{points} of {all_points} training points). A dash: in some seed, planes do not separate the "
+    "labels in one of the two.",
     **printed(table, "encoder", "task", "accuracy_before", "accuracy_after", *similarities),
 )
 
@@ -313,14 +314,14 @@ changes = merge(own[own["stage"] == AFTER], before, keys, suffixes=("_after", "_
 
 @run.claim(
     "diverges",
-    says="The geometry of training and test set become less alike.",
+    says="The geometries of training and test set become less alike.",
     place="§4.1, Table 2",
     exhibits=("Table 2",),
     record=changes.dropna(subset=["similarity_before", "similarity_after"]),
     by=("encoder", "task"),
     per="case",
     unit="Pearson correlation",
-    printed="to 0.44 at the lowest (BERT-small on PS-fxn)",
+    printed="a fall to 0.44 at the lowest (BERT-small on PS-fxn)",
     if_empty="in no case do planes separate the labels that training and test set share, before "
     "and after",
 )
@@ -674,8 +675,8 @@ def least_similarity(rows):
 
 
 # %% [markdown]
-# *Your prediction*: a or b is right where `keeps-order` is reproduced, c where it is contradicted.
-# In this run: {glue:text}`keeps_order_verdict`.
+# *Your prediction*: a or b is right on the tasks where `keeps-order` holds, c where it fails.
+# In this run it is {glue:text}`keeps_order_verdict`.
 
 
 # %% tags=["hide-input"]
@@ -727,8 +728,9 @@ run.figure(
     draw_movements(rows[(rows["task"] == single_task) & every_other]),
     f"Where fine-tuning on {title(single_task)} moves the centroid of each label in "
     f"{short(settings.encoder)}, seed {settings.seeds[0]}: the difference vectors of a layer on "
-    "their two principal directions (not centred), all panels on one scale; the labels that move "
-    "most are named. The percentage is the share of the squared movement that lies in the plane.",
+    "their two principal directions (not centred), all panels on one scale. The percentage is the "
+    "share of the squared movement that lies in the plane. The three labels that move most in all "
+    "dimensions are named, so they can lie near the origin of this plane.",
 )
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Figures 7 to 10, all layers"}
@@ -751,7 +753,10 @@ for task in settings.followed:
     record=along["movements"],
     by="task",
     above={"high layers over low ones": 5},
-    because="“much smaller”: a straight line from zero gives at most 5, whatever the depth",
+    because={
+        "high layers over low ones": "“much smaller”: a straight line from zero gives at most 5, "
+        "whatever the depth"
+    },
     unit={
         "high layers over low ones": "ratio",
         "low layers in fewer directions": "share of the movement that lies in two directions",
