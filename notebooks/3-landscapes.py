@@ -68,6 +68,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 
 from fivelenses.exhibits import Contours, Layout, curves, first_seed, printed, surfaces
 from fivelenses.judging import CannotTest, crossed, estimate, over_seeds, title
@@ -359,13 +360,21 @@ def by_model(table):
 training = by_model(select(cells).query("split == 'train'"))
 planes, seeds = first_seed(training)
 contours = Contours(WAY, rise=RISE, around="end", turnable=True)
+drawing = surfaces(planes, "loss", "panel", label=LOSS, table=training, contours=contours)
+grids = planes.groupby("panel", sort=False)
+for axes, (_, plane) in zip(drawing.figure.axes if len(planes) else (), grids, strict=False):
+    axes.add_patch(plt.Circle((END, 0), RADII[-1], fill=False, color="white"))
+    grid = plane.pivot(index="beta", columns="alpha", values="loss")
+    level = grid.at[0.0, END] + HALF * (grid.at[0.0, START] - grid.at[0.0, END])
+    axes.contour(grid.columns, grid.index, grid, [level], colors="white", linewidths=1.6)
 run.figure(
     "Figure 1",
-    surfaces(planes, "loss", "panel", label=LOSS, table=training, contours=contours),
+    drawing,
     "Training loss on the plane of the task's direction (start (0, 0), end (1, 0)) and its second "
     f"task's, both in lengths of δ₁; each cell is a mean over {planes['examples'].max():,} "
     "examples. All panels share the shades, in equal ratios, with contours no closer than the "
-    f"standard error of a cell. Dashed: {RISE:g} nats above the end.{seeds}",
+    f"standard error of a cell. Circle: a disc of radius {RADII[-1]} around the end. Thick line: "
+    f"half of the drop from start to end; dashed: {RISE:g} nats above the end.{seeds}",
 )
 
 
@@ -449,7 +458,10 @@ def lower_on_the_way(learning):
     exhibits=("Figure 2", "Measures"),
     record={"ends": ends, "lines": lines, "learning": learning},
     above={"smoother": RISE},
-    because={"smoother": "0.1 nats, at which a basin ends: less is no obstacle"},
+    because={
+        "smoother": "0.1 nats, at which a basin ends: less is no obstacle. A line of fewer than 40 "
+        "steps can step over one, so that no interval has an end there"
+    },
     unit="nats",
     per="task",
     no_twin="what moved at random was not trained: it has no curve of training and no end",
@@ -494,13 +506,13 @@ states, seeds = first_seed(by_model(paths))
 trained = states.query("control == ''")
 held = trained[trained["share"] < 1].groupby("init")["in_plane"].median()
 there = planes[planes["task"].isin(list(states["task"]))]
-contours = Contours(WAY, paths=states)
+contours = Contours(WAY, paths=states, inset=trained)
 run.figure(
     "Figure 3",
     surfaces(there, "loss", "panel", label=LOSS, table=paths, contours=contours),
-    "Trajectories on the surfaces of Figure 1: the paper's coordinates, and the nearest point of "
-    f"the plane ({held['scratch']:.0%} of the squared displacement from scratch, "
-    f"{held['pre-trained']:.0%} fine-tuned). Grey: a random walk with steps as long.{seeds}",
+    "Trajectories on the surfaces of Figure 1, enlarged in the corner: the paper's coordinates, "
+    f"and the nearest point of the plane ({held['scratch']:.0%} of the squared displacement from "
+    f"scratch, {held['pre-trained']:.0%} fine-tuned). Grey: a random walk with equal steps.{seeds}",
 )
 
 
@@ -1102,7 +1114,7 @@ run.table(
 run.finish()
 
 # %% [markdown]
-# **Limits.** A basin can be the wider one in lengths of its own $\delta_1$ and the narrower one in
-# absolute length. One plane says nothing about the other dimensions.
+# **Limits.** `wider-optima` is judged in lengths of each model's own $\delta_1$, which is longer
+# from scratch; in absolute lengths it can fail. One plane says nothing about other dimensions.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

@@ -694,7 +694,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
     drawn = dict(zip(contours.marks, (DISC, STAR), strict=False))
     drawn |= {} if contours.rise is None else {f"{contours.rise:g} nats above the {contours.around}": RIM}
     if contours.paths is not None:
-        drawn |= {"equations 3–5": PATH, "in the plane": IN_PLANE}
+        drawn |= {r"the paper's $(d^\alpha, d^\beta)$": PATH, "in the plane": IN_PLANE}
         drawn |= {"random walk": WALK} if (contours.paths["control"] == TWIN).any() else {}
     # White marks would not be seen on white.
     handles = [Line2D([], [], label=name, **look) for name, look in drawn.items()]
