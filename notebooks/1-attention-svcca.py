@@ -474,8 +474,12 @@ def features_between_seeds(rows, value="svcca"):
 # of their development examples.
 
 # %% tags=["hide-input", "claim"]
-pairs = {"pair": settings.dataset_pairs}
-between = run.measure("between_datasets", of=settings.models_of, each="seed", over=pairs)
+between = run.measure(
+    "between_datasets",
+    of=lambda pair: settings.models(task=pair, shuffled_labels=False),
+    each="seed",
+    over={"pair": settings.dataset_pairs},
+)
 OF_PAPER = ("rte–mnli", "mrpc–rte", "mrpc–sst2")  # from near to far
 STEPS = ("MRPC–RTE minus RTE–MNLI", "MRPC–SST-2 minus MRPC–RTE")
 NO_PAIR = "this run has no pair of data sets whose trainings ended well"

@@ -436,7 +436,8 @@ def gain_of_accuracy(rows):
 # Even where planes separate the labels from the start, a wider margin lowers the loss.
 
 # %% tags=["hide-input", "claim"]
-along = run.measure("along_training", of=settings.followed_models, each=("task", "seed"))
+followed = {"task": settings.followed, "encoder": settings.encoder}
+along = run.measure("along_training", of=followed, each=("task", "seed"))
 single_task = "pos" if "pos" in settings.followed else settings.followed[0]  # of Figures 3 and 5
 distances = along["distances"]
 similarities = along["similarities"]

@@ -781,7 +781,7 @@ def without_the_top_sixth(table):
 # projection, in models with all layers kept. The control is training on {term}`shuffled labels`.
 
 # %% tags=["hide-input", "claim"]
-distances = run.measure("weight_distances", of=settings.with_all_layers, each="task")
+distances = run.measure("weight_distances", of={"reinitialised": ()}, each="task")
 
 # %% tags=["hide-input"]
 outputs = with_equal_steps(distances.query("part == 'output'").reset_index(drop=True))

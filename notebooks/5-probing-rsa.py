@@ -558,7 +558,8 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 {"by hand": round(float(by_hand), 6), "library": round(rsa(x, y), 6)}
 
 # %% tags=["hide-input", "claim"]
-similarities = run.measure("similarities", of=settings.whole, each=("encoder", "task", "seed"))
+all_layers = {"frozen": (), "truncated": None}
+similarities = run.measure("similarities", of=all_layers, each=("encoder", "task", "seed"))
 
 # %% [markdown]
 # We compare each encoder with the one that it was fine-tuned from, on tokens of random sentences.

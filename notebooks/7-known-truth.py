@@ -83,7 +83,7 @@ settings = run.settings
 # ```
 
 # %% tags=["claim", "hide-input"]
-changes = run.measure("changes_seen", of=settings.classifiers, each=("task", "seed"))
+changes = run.measure("changes_seen", of={"task": settings.tasks}, each=("task", "seed"))
 measured = [measure.key for measure in MEASURES if measure.key in set(changes["measure"])]
 
 
@@ -516,7 +516,7 @@ def area_under_the_curve_over_one_half(rows):
 # structural probes see this kind rise, and not the others?
 
 # %% tags=["hide-input"]
-read = run.measure("properties_read", of=settings.with_property, each="task")
+read = run.measure("properties_read", of={"task": settings.planted}, each="task")
 drawing = read
 if len(read):
     of_labels, growth = read["measure"] == "labels", np.log(read["after"] / read["before"])

@@ -32,7 +32,6 @@ class Task:
     Attributes:
         name, title: as a command names it (`rte`), and as the field writes it (`RTE`).
         inputs: the text columns, one or two; of a task on words the column of words, and that of what is labelled.
-        label: the label column.
         splits: our split name to the hub's.
         sizes: rows of each split on the hub, by our names, so that a sample can be called a sample.
         repository, config, revision: the data set on the hub, or the repository of a treebank and its tag.
@@ -40,8 +39,7 @@ class Task:
         head: the kind of prediction head; `none` for running text.
         metric: the score that the papers print.
         treebank: that a task on words is read from.
-        place: of a task of the reader's own (`fivelenses.tasks.own`), how many the store had before it; None for the
-            tasks of the catalogue.
+        place: how many tasks of the reader's own (`fivelenses.tasks.own`) the store had before it; None for others.
     """
 
     name: str
@@ -90,12 +88,7 @@ CORPORA = _ENTRIES["corpora"]
 
 
 def find_edge_task(name: str) -> EdgeTask:
-    """The edge-probing task of that name.
-
-    Example:
-        >>> find_edge_task("srl").data
-        'PropBank on UD English EWT 2.2'
-    """
+    """The edge-probing task of that name."""
     if name not in EDGE_TASKS:
         raise ValueError(f"There is no edge-probing task {name!r}: choose among {', '.join(EDGE_TASKS)}.")
     return EDGE_TASKS[name]

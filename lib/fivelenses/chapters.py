@@ -32,6 +32,7 @@ from fivelenses import catalogue
 from fivelenses.checkpoints.specification import Schedule
 from fivelenses.files import project_folder
 from fivelenses.tasks import own
+from fivelenses.tasks.sources import SourceError
 
 if TYPE_CHECKING:
     from fivelenses.checkpoints.specification import Specification
@@ -79,25 +80,21 @@ def _number(value: float, whole: int) -> int:
 
 
 @functools.cache
-def positions(encoder: str) -> int | None:
-    """The tokens that an encoder reads at most; None where there is no limit, or the encoder is not at hand."""
+def _positions(encoder: str) -> float:
+    """The tokens that an encoder reads at most; infinite where there is no limit, or the encoder is not at hand."""
     from fivelenses.models import encoders
-    from fivelenses.tasks.sources import SourceError
 
     try:
-        return encoders.positions(encoders.config(encoders.locate(encoder)))
+        return encoders.positions(encoders.config(encoders.locate(encoder))) or math.inf
     except SourceError:
-        return None  # whoever reads the encoder says what is wrong
+        return math.inf  # whoever reads the encoder says what is wrong
 
 
 # --- all chapters -----------------------------------------------------------------------------------------------------
 
 
 class ChapterParameters(BaseModel):
-    """What every chapter takes. A plain value of a parameter that holds several is its one entry: ``tasks=rte``.
-
-    Methods that take a `task` and an `encoder` speak of the models of that task that begin with that encoder.
-    """
+    """What every chapter takes. A plain value of a parameter that holds several is its one entry: ``tasks=rte``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -112,17 +109,14 @@ class ChapterParameters(BaseModel):
     tasks: tuple[TaskName, ...] = Field(min_length=1)  # fine-tuned and compared
     seeds: tuple[Seed, ...] = Field(min_length=1)  # at least two where the chapter compares seeds
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    # Of training; bfloat16 where `auto` and the machine multiplies in it.
-    precision: Literal["float32", "bfloat16", "auto"] = "auto"
+    precision: Literal["float32", "bfloat16", "auto"] = "auto"  # of training; bfloat16 where a machine has it
     schedules: dict[TaskName, Schedule]  # a table of the reader's own takes the first of a task of texts
-    # Instead of every schedule's own.
-    learning_rate: PositiveFloat | None = None
+    learning_rate: PositiveFloat | None = None  # these three instead of every schedule's own
     batch_size: PositiveInt | None = None
     epochs: PositiveFloat | None = None
     # An encoder's rate, or its rates by task, instead of its schedules'.
     learning_rate_by_encoder: dict[EncoderName, PositiveFloat | dict[TaskName, PositiveFloat]] = {}
-    # At most, of every task or by task; all of a task that is not named.
-    training_examples: PositiveInt | dict[TaskName, PositiveInt] | None = None
+    training_examples: PositiveInt | dict[TaskName, PositiveInt] | None = None  # at most, of every task or by task
 
     @field_validator("*", mode="before")
     @classmethod
@@ -148,16 +142,15 @@ class ChapterParameters(BaseModel):
 
     @model_validator(mode="after")
     def _scheduled(self):
-        lacking = [name for name in self.tasks_trained() if self._scheduled_as(name) is None]
-        if lacking:
+        if lacking := [name for name in self.tasks_trained() if self._scheduled_as(name) is None]:
             raise ValueError(f"schedules has none for {', '.join(lacking)}")
         return self
 
     def _scheduled_as(self, task: str) -> str | None:
-        """The task whose schedule a task has."""
-        if task in self.schedules or not catalogue.find(task).own:
-            return task if task in self.schedules else None
-        return next((name for name in self.schedules if catalogue.find(name).head == "sequence"), None)
+        """The task whose schedule a task has: its own, or the first of texts for a table of the reader's own."""
+        usual = [name for name in self.schedules if catalogue.find(name).head == "sequence"]
+        named = [task] if task in self.schedules else usual if catalogue.find(task).own else []
+        return next(iter(named), None)
 
     def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
         """On whose development examples layers are compared by canonical correlations: tasks, and how many of each."""
@@ -165,16 +158,14 @@ class ChapterParameters(BaseModel):
         return [] if most is None else [((task,), most) for task in self.tasks]
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
-        """How they are fine-tuned: as `schedules` says, but for what is given instead, on texts that are cut to what
-        the encoder reads at most.
-        """
+        """How an encoder is fine-tuned on a task, its texts cut to what the encoder reads at most."""
         usual = self._scheduled_as(task)
         rate = self.learning_rate_by_encoder.get(encoder)
         if isinstance(rate, Mapping):
             rate = rate.get(task) or rate.get(usual)
         given = {"learning_rate": self.learning_rate or rate, "batch_size": self.batch_size, "epochs": self.epochs}
         schedule = dataclasses.replace(self.schedules[usual], **{name: one for name, one in given.items() if one})
-        return dataclasses.replace(schedule, max_length=min(schedule.max_length, positions(encoder) or math.inf))
+        return dataclasses.replace(schedule, max_length=min(schedule.max_length, _positions(encoder)))
 
     def examples_of(self, task: str) -> int | None:
         """How many training examples are read at most; None for all."""
@@ -201,7 +192,7 @@ class ChapterParameters(BaseModel):
         return [{"seed": seed} | shared for seed in self.seeds]
 
     def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
-        """Their specifications."""
+        """Of the models of a task that begin with an encoder."""
         from fivelenses.checkpoints.finetuning import resolved_precision
         from fivelenses.checkpoints.specification import specify, training_rows
         from fivelenses.models import encoders
@@ -216,14 +207,20 @@ class ChapterParameters(BaseModel):
         every = (self.specifications_of(task, name) for name in self.encoders_used() for task in self.tasks_trained())
         return list(dict.fromkeys(one for some in every for one in some))
 
+    def models(self, **values) -> "list[Specification]":
+        """Of models whose fields have these values, or one of these: ``models(task=("rte", "sst2"), frozen=())``."""
+        chosen = self.specifications()
+        for name, value in values.items():
+            several = value if isinstance(value, tuple) else ()
+            chosen = [one for one in chosen if getattr(one, name) == value or getattr(one, name) in several]
+        return chosen
+
     def ordinary_models(self) -> "list[Specification]":
-        """Of the models that are trained on the true labels."""
-        return [one for one in self.specifications() if not one.shuffled_labels]
+        """Of the models that are fine-tuned as usual, on the true labels."""
+        return self.models(shuffled_labels=False)
 
     def training_sets(self) -> dict[str, list[dict]]:
-        """The distinct sets of training examples of tasks on texts, as `checkpoints.tables.words_by_example` takes
-        them.
-        """
+        """The distinct sets of training examples of texts, as `checkpoints.tables.words_by_example` takes them."""
         fields = ("task", "source", "data_digest", "examples", "examples_seed")
         of_texts = (one for one in self.specifications() if catalogue.find(one.task).head == "sequence")
         distinct = dict.fromkeys(tuple(getattr(one, name) for name in fields) for one in of_texts)
@@ -251,16 +248,12 @@ class Hao2020(ChapterParameters):
     def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
         return [*super().sets_compared(), *((pair, self.mixed_examples) for pair in self.dataset_pairs)]
 
-    def models_of(self, pair: tuple[str, str]) -> "list[Specification]":
-        """The ordinary models of two tasks."""
-        return [one for one in self.ordinary_models() if one.task in pair]
-
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         ordinary = super().trainings(task, encoder, rows, depth)
         return ordinary + [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
 
     def specifications(self) -> "list[Specification]":
-        """Of all models of this run, those that are trained on shuffled labels at the end."""
+        # Those on shuffled labels at the end.
         return sorted(super().specifications(), key=lambda one: one.shuffled_labels)
 
 
@@ -273,13 +266,13 @@ class Zhou2022(ChapterParameters):
     epochs_by_encoder: dict[EncoderName, PositiveFloat] = {}  # instead of its schedules'
     followed: SomeTasks  # along the training of `encoder`
     states: Annotated[int, Field(ge=3)]  # that are kept of it
-    # The task that is measured after tuning on each of these (Table 5).
-    target: TaskName
+    target: TaskName  # measured after fine-tuning on each of the next (Table 5)
     tuned_on: SomeTasks
-    # Labelled points of a training split in the geometry, at most, but for those of rare labels: a stratified subset of
-    # one seed; and the same along training and across tasks, where many states are measured.
+    # Labelled points of a training split in the geometry, at most, but for those of rare labels: a stratified subset.
     points: PositiveInt | None = None
-    followed_points: PositiveInt | None = None
+    followed_points: PositiveInt | None = (
+        None  # the same along training and across tasks, where many states are measured
+    )
     min_examples: PositiveInt = 3  # of a label in either split, where the two splits are compared
     shuffled: SomeTasks = ()  # `encoder` also learns these with labels permuted, as a control
     # Of the classifier probes: training points at most, the grid, fits of the best of it, epochs at most.
@@ -313,14 +306,10 @@ class Zhou2022(ChapterParameters):
             ordinary = [one | {"states": self.states} for one in ordinary]
         return ordinary + [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
 
-    def followed_models(self) -> "list[Specification]":
-        """The models that are followed along training, those on shuffled labels among them."""
-        return [one for task in self.followed for one in self.specifications_of(task, self.encoder)]
-
     def models_for_target(self) -> "list[Specification]":
         """The models in which `target` is measured."""
-        trained = [one for task in self.tuned_on for one in self.specifications_of(task, self.encoder)]
-        return [one for one in trained if not one.shuffled_labels]
+        fixed = {"encoder": self.encoder, "shuffled_labels": False}
+        return [one for task in self.tuned_on for one in self.models(task=task, **fixed)]
 
 
 class Hao2019(ChapterParameters):
@@ -330,8 +319,7 @@ class Hao2019(ChapterParameters):
 
     scratch_epochs: dict[TaskName, PositiveFloat]  # of a training from random weights
     second: dict[TaskName, TaskName]  # the task whose model gives the second direction
-    # Of each axis of a surface, in lengths of the first direction; -1, 0 and 1 are added. Farther out nothing but
-    # overflow is left to see, and more cells take years.
+    # Of each axis of a surface, in lengths of the first direction; -1, 0 and 1 are added.
     low: Annotated[float, Field(ge=-1000, le=-1)] = -4
     high: Annotated[float, Field(gt=1, le=1000)] = 4
     points: Annotated[int, Field(ge=4, le=1000)] = 40
@@ -340,8 +328,8 @@ class Hao2019(ChapterParameters):
     bfloat16: bool = False  # in the matrix products of landscapes
     followed: SomeTasks  # whose trajectories are drawn (Figure 3)
     states: PositiveInt = 1  # along each epoch of these trainings and of the long one
-    # The task whose training of a first number of epochs is continued for a second (Figure 4). A separate training of
-    # their sum is compared with a finished one of the first number, or the usual one if that is as long or longer.
+    # The task whose training of a first number of epochs is continued for a second (Figure 4), beside one of their sum
+    # and a finished one of the first number, or the usual one if that is as long or longer.
     long_task: TaskName
     long_epochs: tuple[PositiveInt, PositiveInt] = (5, 20)
     curvature_examples: Annotated[int, Field(ge=2)] | None = None  # of training; as many as `grid_examples` when None
@@ -355,8 +343,7 @@ class Hao2019(ChapterParameters):
             other = self.second.get(task)
             if other == task or other not in self.tasks:
                 raise ValueError(
-                    f"second gives {other} for {task}: name another of the tasks that are run, since a surface is "
-                    "spanned by the models of two"
+                    f"second gives {other} for {task}: name another of the tasks, whose model spans a surface"
                 )
         usual = self.schedules.get(self._scheduled_as(self.long_task))
         if self.long_task in self.tasks and sum(self.long_epochs) <= (self.epochs or usual.epochs):
@@ -372,10 +359,9 @@ class Hao2019(ChapterParameters):
         return self.model_dump(include=kept) | {"examples": self.grid_examples}
 
     def ordinary_models(self) -> "list[Specification]":
-        """The fine-tuned models of the tasks: not from scratch, and not trained for longer."""
-        usual = {task: self.schedule_of(task, self.encoder) for task in self.tasks}
-        fine_tuned = [one for one in self.specifications() if one.encoder == self.encoder]
-        return [one for one in fine_tuned if one.schedule == usual[one.task]]
+        """Neither from scratch nor trained for longer."""
+        fine_tuned = self.models(encoder=self.encoder)
+        return [one for one in fine_tuned if one.schedule == self.schedule_of(one.task, self.encoder)]
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         schedule = super().schedule_of(task, self.encoder)
@@ -413,18 +399,18 @@ class Singh2020(ChapterParameters):
 
     six_projections: ClassVar[bool] = True  # these are what is re-initialised
 
-    # Of the training examples (of `training_examples`, where that is given), or numbers of them.
+    # Of the training examples that are read, or numbers of them.
     fractions: tuple[Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=1)], ...] = Field(min_length=1)
     sized: SomeTasks  # re-initialised with every number of examples; the others with the most alone
     # Also compared at an equal number of examples (Figure 1c).
     matched: SomeTasks = ()
     matched_examples: PositiveInt = 673
-    # How many layers are re-initialised from the top, or what share of them; every number when None. None and all of
-    # the layers are always there, and more than the encoder has is left out.
+    # How many layers are re-initialised from the top, or what share of them, beside none and all; every number when
+    # None. More than the encoder has is left out.
     depths: tuple[NonNegativeInt | Share, ...] | None = None
     min_steps: NonNegativeInt = 0  # of a training: few examples are read more often
-    # When given, the smaller sizes of `sized` tasks are trained again with as many steps as the most examples have, and
-    # no layer, so many and all layers re-initialised.
+    # The smaller sizes of `sized` tasks again, with as many steps as the most examples have, and no layer, so many and
+    # all layers re-initialised.
     equal_steps_depth: NonNegativeInt | None = None
     shuffled: SomeTasks = ()  # models with all layers also learn shuffled labels, as a control of how far weights move
     biases_and_norms: Literal["kept", "reset"] = "kept"  # of a re-initialised layer
@@ -434,14 +420,11 @@ class Singh2020(ChapterParameters):
         whole = min(rows, self.examples_of(task) or rows)
         return sorted({min(whole, max(1, _number(one, whole))) for one in self.fractions}, reverse=True)
 
-    def with_all_layers(self) -> "list[Specification]":
-        """The models without re-initialised layers, those on shuffled labels among them."""
-        return [one for one in self.specifications() if not one.reinitialised]
-
     def probed(self, sizes: Mapping[str, list[int]]) -> list[dict]:
         """What is probed of each task: its sizes, and the tokens that its texts are cut to."""
-        lengths = {task: self.schedule_of(task, self.encoder).max_length for task in self.tasks}
-        return [{"task": task, "sizes": sizes[task], "max_length": lengths[task]} for task in self.tasks]
+        lengths = [self.schedule_of(task, self.encoder).max_length for task in self.tasks]
+        each = zip(self.tasks, lengths, strict=True)
+        return [{"task": task, "sizes": sizes[task], "max_length": length} for task, length in each]
 
     def reinitialised(self, depth: int) -> list[int]:
         """The numbers of layers re-initialised from the top of an encoder of this depth, 0 and all among them."""
@@ -494,8 +477,8 @@ class Merchant2020(ChapterParameters):
 
     # They differ in their pre-training seed; the first is `encoder`, which is also probed, frozen and truncated.
     pretrained: tuple[EncoderName, ...] = Field(min_length=1)
-    # The highest frozen layers (Figure 3; 0 freezes the embeddings alone) and the numbers of layers kept (Figure 4), or
-    # shares of the layers. Nothing frozen and all kept are always there, and more than the encoder has is left out.
+    # The highest frozen layers (Figure 3; 0: the embeddings alone) and the numbers of layers kept (Figure 4), or shares
+    # of the layers, beside nothing frozen and all kept. More than the encoder has is left out.
     frozen: tuple[NonNegativeInt | Share, ...] = ()
     truncated: tuple[PositiveInt | Share, ...] = ()
     ablated: SomeTasks | None = None  # for which encoders are frozen and truncated; all when None
@@ -535,13 +518,9 @@ class Merchant2020(ChapterParameters):
     def encoders_used(self) -> tuple[str, ...]:
         return self.pretrained
 
-    def whole(self) -> "list[Specification]":
-        """The models without frozen or removed layers."""
-        return [one for one in self.specifications() if not one.frozen and one.truncated is None]
-
     def probed(self) -> "list[Specification]":
-        """Those of `whole` that were fine-tuned from `encoder`."""
-        return [one for one in self.whole() if one.encoder == self.encoder]
+        """The models that were fine-tuned from `encoder`, without frozen or removed layers."""
+        return self.models(encoder=self.encoder, frozen=(), truncated=None)
 
     def fine_tuned_on(self, model: str) -> "list[Specification]":
         """Those of `probed` of a task; none for the name of the pre-trained encoder."""
@@ -648,19 +627,10 @@ class KnownTruth(ChapterParameters):
         kinds += [{"schedule": schedule, "shuffled_labels": True}]
         return [{"seed": seed, "examples": self.examples_of(task)} | kind for seed in self.seeds for kind in kinds]
 
-    def classifiers(self) -> "list[Specification]":
-        """All models but those with a planted property."""
-        return [one for one in self.specifications() if one.task in self.tasks]
-
-    def with_property(self) -> "list[Specification]":
-        """The models with a planted property."""
-        return [one for one in self.specifications() if one.task in self.planted]
-
     def ordinary_models(self) -> "list[Specification]":
-        """The models that are fine-tuned as usual: all layers, on the true labels, to dose 1."""
-        usual = {task: self.schedule_of(task, self.encoder) for task in self.tasks}
-        whole = [one for one in self.classifiers() if not one.frozen and not one.shuffled_labels]
-        return [one for one in whole if one.schedule == usual[one.task]]
+        """All layers fine-tuned, on the true labels, to dose 1."""
+        whole = self.models(task=self.tasks, frozen=(), shuffled_labels=False)
+        return [one for one in whole if one.schedule == self.schedule_of(one.task, self.encoder)]
 
 
 # --- chapters by number, and profiles ---------------------------------------------------------------------------------
@@ -668,13 +638,8 @@ class KnownTruth(ChapterParameters):
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter of the book.
-
-    Attributes:
-        number, slug: its place, and its notebook's name without suffix.
-        paper: its paper's key, empty for a chapter without one.
-        parameters: what it takes.
-        measures: the modules whose functions it measures with, by name, see :meth:`fivelenses.run.Run.measure`.
+    """A chapter of the book: its notebook's name without suffix (`slug`), its paper's key (empty without one), what it
+    takes, and the modules whose functions it measures with, by name (:meth:`fivelenses.run.Run.measure`).
     """
 
     number: int
@@ -685,7 +650,6 @@ class Chapter:
 
     @property
     def profiles(self) -> tuple[str, ...]:
-        """The profiles that it has."""
         return self.parameters.profiles
 
     @property
@@ -740,11 +704,10 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        values = {name: value for name, value in content["all"].items() if name in fields}
-        values |= content["chapters"][number]
+        values = {name: value for name, value in content["all"].items() if name in fields} | content["chapters"][number]
     except (yaml.YAMLError, KeyError, TypeError) as error:
         raise ParameterError(
-            f"The profile {file} cannot be read: it needs `all`, and a mapping for chapter {number} under `chapters`."
+            f"{file} cannot be read: it needs `all`, and chapter {number} under `chapters`."
         ) from error
     if encoder := overrides.get("encoder"):
         following = {"encoders": [encoder], "pretrained": [encoder], "independent": f"random:{encoder}"}
@@ -752,29 +715,22 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     try:
         return chapter.parameters(**values | overrides)
     except ValidationError as error:
-        raise ParameterError(_sentence(error, chapter)) from error
+        raise ParameterError(f"Chapter {number}{_reason(error, sorted(fields))}") from error
 
 
-def _sentence(error: ValidationError, chapter: Chapter) -> str:
+def _reason(error: ValidationError, known: list[str]) -> str:
     """Which value does not fit, and why: the first that pydantic names."""
     first = error.errors()[0]
     message, where = first["msg"].removeprefix("Value error, "), first["loc"][:1]
     if first["type"] == "extra_forbidden":
-        known = ", ".join(sorted(chapter.parameters.model_fields))
-        return f"Chapter {chapter.number} has no parameter {where[0]!r}: it has {known}."
-    if not where:  # parameters that do not go together: the message names them
-        return f"Chapter {chapter.number}: {message}."
-    return f"Chapter {chapter.number}, {where[0]}: {message}, got {first['input']!r}."[:600]
+        return f" has no parameter {where[0]!r}: it has {', '.join(known)}."
+    # Without a place, parameters do not go together: the message names them.
+    return f", {where[0]}: {message}, got {first['input']!r}."[:600] if where else f": {message}."
 
 
 def resolved(parameters: ChapterParameters, overrides: Mapping[str, object]) -> dict:
-    """Overrides as a chapter has read them: tables of the reader's own by the names of their tasks, folders of encoders
-    in full; those that are None are left out.
-
-    Example:
-        >>> overrides = {"tasks": ["rte"], "epochs": 3, "seeds": None}
-        >>> resolved(settings(1, "tiny", **overrides), overrides)
-        {'tasks': ['rte'], 'epochs': 3.0}
+    """Overrides that are not None as a chapter has read them: tables of the reader's own by the names of their tasks,
+    folders of encoders in full.
     """
     chosen = parameters.model_dump(mode="json")
     return {name: chosen[name] for name, value in overrides.items() if value is not None}
@@ -788,15 +744,14 @@ def folder_name(chapter: Chapter, profile: str, overrides: Mapping) -> Path:
 
 def check_device(parameters: ChapterParameters) -> None:
     """Refuse a run that asks for a GPU on a machine without one."""
-    if parameters.device != "cuda":
-        return
-    import torch
+    if parameters.device == "cuda":
+        import torch
 
-    if not torch.cuda.is_available():
-        raise ParameterError(
-            "This run asks for a GPU and there is none here: run it on a machine with one, see what it would take with "
-            "--dry-run, or pass -p device=cpu to run it all the same."
-        )
+        if not torch.cuda.is_available():
+            raise ParameterError(
+                "This run asks for a GPU and there is none here: run it on a machine with one, see what it would take "
+                "with --dry-run, or pass -p device=cpu to run it all the same."
+            )
 
 
 # --- parameters on the command line -----------------------------------------------------------------------------------
@@ -806,16 +761,14 @@ class _Loader(yaml.SafeLoader):
     """YAML with the numbers of version 1.2, where 010 is ten and 1:30 is a text."""
 
 
+_INTEGER = r"[-+]?[0-9]+$"
+_FRACTION = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in kinds if not tag.endswith((":int", ":float"))]
     for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+$"), [*"-+0123456789"])
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"),
-    [*"-+.0123456789"],
-)
+for _kind, _pattern in (("int", _INTEGER), ("float", _FRACTION)):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(_pattern), [*"-+.0123456789"])
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
 
 

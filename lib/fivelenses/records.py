@@ -25,9 +25,8 @@ from fivelenses.files import RunError, project_folder, written_beside
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
-# Modules whose work a record knows by other means than their source: how a checkpoint was made is in its address, and
-# so is the digest of the training data that the catalogue describes; paths, tables of results and how much memory there
-# is change no number.
+# Modules whose work a record knows by other means than their source: how a checkpoint was made, and on what data, is in
+# its address; paths, tables of results and how much memory there is change no number.
 KNOWN_OTHERWISE = (
     "fivelenses.checkpoints",
     "fivelenses.catalogue",
@@ -75,13 +74,9 @@ class RecordError(RunError):
 
 def _file(module: str) -> Path | None:
     """The source of a module of ours, None for a name that is none."""
-    if module.split(".")[0] not in PACKAGES:
-        return None
     place = LIBRARY.joinpath(*module.split("."))
-    for file in (place.with_suffix(".py"), place / "__init__.py"):
-        if file.is_file():
-            return file
-    return None
+    files = (place.with_suffix(".py"), place / "__init__.py") if module.split(".")[0] in PACKAGES else ()
+    return next((file for file in files if file.is_file()), None)
 
 
 def statements(source: str) -> str:
@@ -100,12 +95,7 @@ def statements(source: str) -> str:
 
 
 def imported_by(source: str) -> set[str]:
-    """The modules of ours that a piece of source imports, wherever in it.
-
-    Example:
-        >>> sorted(imported_by("import numpy\\nfrom fivelenses.lenses import cca"))
-        ['fivelenses.lenses.cca']
-    """
+    """The modules of ours that a piece of source imports, wherever in it."""
     named = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -117,31 +107,29 @@ def imported_by(source: str) -> set[str]:
 
 
 @cache
-def _read(file: Path, changed: int) -> tuple[str, frozenset[str]]:
+def _read(file: Path, changed: int) -> tuple[str, set[str]]:
     """A module's statements and its imports; `changed` is the time of its last change, so that an edit is seen."""
     source = file.read_text(encoding="utf-8")
-    return statements(source), frozenset(imported_by(source))
+    return statements(source), imported_by(source)
 
 
-def _module(name: str) -> tuple[str, frozenset[str]]:
+def _module(name: str) -> tuple[str, set[str]]:
     file = _file(name)
     return _read(file, file.stat().st_mtime_ns)
 
 
 def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]:
-    """These modules of ours and all that they import, directly or not, but for those left out and their parts, in
-    alphabetical order.
+    """These modules of ours and all that they import, directly or not, in alphabetical order, but for those left out
+    and their parts.
     """
-    reached, waiting = set(), [name for name in modules if _file(name) is not None]
+    reached, waiting = set(), set(filter(_file, modules))
     while waiting:
         name = waiting.pop()
-        if name in reached:
-            continue
         reached.add(name)
-        parents = [".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1)]
-        for other in (*_module(name)[1], *filter(_file, parents)):
-            if not any(other == one or other.startswith(f"{one}.") for one in left_out):
-                waiting.append(other)
+        parents = (".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1))
+        for other in {*_module(name)[1], *filter(_file, parents)} - reached:
+            if not any(f"{other}.".startswith(f"{one}.") for one in left_out):
+                waiting.add(other)
     return sorted(reached)
 
 
@@ -154,9 +142,7 @@ def code_digest(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> str:
 
 
 def measuring_module(function: str, modules: Iterable[str]) -> str:
-    """The first of these modules that defines a function of this name, from their sources: none is imported. A name
-    that none defines is refused.
-    """
+    """The first of these modules that defines a function of this name; none is imported."""
     modules = tuple(modules)
     for name in modules:
         body = ast.parse(Path(find_spec(name).origin).read_text(encoding="utf-8")).body
@@ -166,7 +152,7 @@ def measuring_module(function: str, modules: Iterable[str]) -> str:
 
 
 def measuring_code(module: str) -> str:
-    """The digest of the code that measures with the functions of this module, which is not imported."""
+    """The digest of the code that measures with the functions of this module."""
     return code_digest([module], KNOWN_OTHERWISE)
 
 
@@ -181,8 +167,8 @@ def toy_world_digest() -> str:
 
 @dataclass(frozen=True)
 class Missing:
-    """In the place of a record that a published run does not have: whatever is read from it is missing, too, so that
-    the exhibits and claims that ask for it can say why (`reason` is the rest of a sentence that begins with "because").
+    """In the place of a record that a run does not have: whatever is read from it is missing, too, so that exhibits and
+    claims can say why (`reason` is the rest of a sentence that begins with "because").
 
     >>> rows = Missing("histories", "this run is older").query("step > 0")
     >>> f"{rows['loss'].min() / 2:.2f}", rows.sentence
@@ -256,8 +242,8 @@ def with_controls(record: pd.DataFrame, value: str, by: str = "task", x: str = "
 
 @dataclass(frozen=True)
 class Identity:
-    """What a record was measured by and from: the name of the function, the digest of its code, the parameters as JSON
-    has them, and the addresses of the models in order.
+    """What a record was measured by and from: the function's name, the digest of its code, the parameters as JSON has
+    them, and the addresses of the models in order.
     """
 
     function: str
@@ -273,13 +259,9 @@ class Identity:
 
 @dataclass(frozen=True)
 class Record:
-    """A measured table with what is known of its measurement.
-
-    Attributes:
-        table: tidy, one observation per row.
-        identity: what it was measured by and from.
-        facts: `device`, `versions`, `seconds` of measuring, `peak_memory` (the most bytes that the process had held by
-            its end), and `trained`, address to seconds of training.
+    """A measured table, one observation per row, with what is known of its measurement. Among the `facts` are `device`,
+    `versions`, `seconds` of measuring, `peak_memory` (the most bytes that the process had held by its end), and
+    `trained`, address to seconds of training.
     """
 
     table: pd.DataFrame
@@ -288,14 +270,14 @@ class Record:
 
 
 def write(file: Path, record: Record) -> None:
-    """Write a record beside its place and rename it."""
+    """Write a record, whole or not at all."""
     table = pa.Table.from_pandas(record.table, preserve_index=False)
     described = json.dumps({"identity": asdict(record.identity), "facts": record.facts}).encode()
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA: described})
     # Examples are counted up, model by model: their differences take a tenth of the space of a dictionary.
     counted = [name for name in table.column_names if name == "example" and pa.types.is_integer(table[name].type)]
-    others = [name for name in table.column_names if name not in counted]
     encodings = dict.fromkeys(counted, "DELTA_BINARY_PACKED") or None
+    others = [name for name in table.column_names if name not in counted]
     with written_beside(file) as place:
         pq.write_table(table, place, compression="zstd", use_dictionary=others, column_encoding=encodings)
 
@@ -309,18 +291,16 @@ def read(file: Path) -> Record:
     except FileNotFoundError as error:
         raise RecordError(f"There is no record {file.name} in {file.parent}.") from error
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-        raise RecordError(
-            f"The record {file.name} in {file.parent} is damaged: take it from git, or measure it again."
-        ) from error
+        sentence = f"The record {file.name} in {file.parent} is damaged: take it from git, or measure it again."
+        raise RecordError(sentence) from error
     return Record(table.to_pandas(), identity, described["facts"])
 
 
 def merge(parts: Iterable[Record]) -> Record:
-    """The parts of one measurement (tasks, seeds) as one record."""
+    """The parts of one measurement (tasks, seeds) as one record, with the parameters that they share."""
     parts = list(parts)
-    first = parts[0].identity
-    codes = sorted({part.identity.code for part in parts})
-    others = [part.identity.parameters for part in parts]
+    first, others = parts[0].identity, [part.identity.parameters for part in parts]
+    code = "+".join(sorted({part.identity.code for part in parts}))
     shared = {name: value for name, value in first.parameters.items() if all(one.get(name) == value for one in others)}
     addresses = dict.fromkeys(address for part in parts for address in part.identity.checkpoints)
     facts = parts[0].facts | {
@@ -329,8 +309,7 @@ def merge(parts: Iterable[Record]) -> Record:
         "peak_memory": max(part.facts.get("peak_memory", 0) for part in parts),
     }
     tables = [part.table for part in parts if not part.table.empty] or [parts[0].table]
-    identity = Identity(first.function, "+".join(codes), shared, tuple(addresses))
-    return Record(pd.concat(tables, ignore_index=True), identity, facts)
+    return Record(pd.concat(tables, ignore_index=True), Identity(first.function, code, shared, tuple(addresses)), facts)
 
 
 def committed_folder() -> Path:
@@ -340,15 +319,13 @@ def committed_folder() -> Path:
 
 def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFrame]:
     """The records of a published run, by the name of the measurement; where there is none, a RecordError says which
-    there are. Where several runs of the chapter are published, it is the one that leads, unless part of the encoder's
-    name says otherwise.
+    there are. Of several runs of the chapter it is the one that leads, unless part of the encoder's name says
+    otherwise.
     """
-    files = sorted(committed_folder().glob(f"{profile}-*/{chapter}-*/run.json"))
-    files = [file for file in files if encoder in file.parents[1].name.removeprefix(f"{profile}-")]
+    every = sorted(committed_folder().glob("*/*/run.json"))
+    files = [file for file in every if file.match(f"{profile}-*{encoder}*/{chapter}-*/run.json")]
     if not files:
-        there = sorted(
-            str(one.parent.relative_to(committed_folder())) for one in committed_folder().glob("*/*/run.json")
-        )
-        raise RecordError(f"No run of chapter {chapter} on {profile} is published: there are {', '.join(there)}.")
+        there = ", ".join("/".join(file.parts[-3:-1]) for file in every)
+        raise RecordError(f"No run of chapter {chapter} on {profile} is published: there are {there}.")
     leading = [file for file in files if json.loads(file.read_text(encoding="utf-8"))["leads"]]
     return {file.stem: read(file).table for file in sorted((leading or files)[0].parent.glob("*.parquet"))}

@@ -73,7 +73,7 @@ class Measurements:
     def measure(
         self,
         function: str,
-        of: Callable[..., Sequence] | None = None,
+        of: Mapping | Callable[..., Sequence] | None = None,
         each: str | Sequence[str] = (),
         over: Mapping[str, Iterable] | Sequence[Mapping] | Callable | None = None,
         **given,
@@ -86,8 +86,9 @@ class Measurements:
 
         Args:
             function: the name of one in the chapter's `measures`; it returns one table, or several by name.
-            of: gives the specifications of the models that are measured; all of the chapter when None. If it takes a
-                parameter of `over`, each value is measured on its own models.
+            of: the models that are measured, by fields of their specifications (`ChapterParameters.models`); all of the
+                chapter when None. Or what gives the specifications: if it takes a parameter of `over`, each value is
+                measured on its own models.
             each: names of a specification's fields: models that agree in these are measured together, and each group
                 is a file of its own, so that a measurement that was interrupted goes on where it was.
             over: a parameter of the function to the values that are measured one after another, likewise; or these
@@ -119,16 +120,15 @@ class Measurements:
             return pd.DataFrame()
         return _tables({name: records.merge([part[name] for part in parts]) for name in parts[0]})
 
-    def _groups(self, names: Sequence[str], of: Callable | None, fields: list[str], named: Mapping) -> list:
+    def _groups(self, names: Sequence[str], of: Mapping | Callable | None, fields: list[str], named: Mapping) -> list:
         """The specifications whose models are measured together, those that agree in these fields; one group of none
         where no model is measured.
         """
         if "checkpoints" not in names:
             return [None]
-        of = of or self.settings.specifications
-        values = [named[name] for name in inspect.signature(of).parameters]
+        values = [named[name] for name in inspect.signature(of).parameters] if callable(of) else []
         groups: dict[tuple, list] = {}
-        for one in of(*values):
+        for one in of(*values) if callable(of) else self.settings.models(**(of or {})):
             groups.setdefault(tuple(getattr(one, name) for name in fields), []).append(one)
         # A value of `over` may need no model: the pre-trained encoder does not.
         return list(groups.values()) or ([[]] if values else [])

@@ -139,7 +139,7 @@ def test_every_exhibit_is_made_of_one_seed_of_an_encoder_whose_heads_cannot_chan
 @pytest.mark.parametrize("profile", ["tiny", "small"])
 def test_a_chapter_trains_every_layer_alone_and_every_dose_once(profile):
     chosen = settings(7, profile)
-    of_one = [one for one in chosen.classifiers() if one.seed == chosen.seeds[0]]
+    of_one = [one for one in chosen.models(task=chosen.tasks) if one.seed == chosen.seeds[0]]
     places = [one.frozen for one in of_one if one.frozen]
     alone = [tuple(layer for layer in range(7) if layer != free) for free in range(1, 7)]
     assert set(alone) <= set(places) and len(places) == (11 if chosen.neighbours else 6)

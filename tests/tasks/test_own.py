@@ -124,7 +124,7 @@ def test_a_data_set_of_a_mirror_is_a_task(tmp_path, monkeypatch):
     task = own.register("hub:owner/films/plain")
     assert (task.labels, task.sizes, task.title) == (("no", "yes"), {"train": 40, "validation": 20}, "plain")
     assert "split test)" in own.description(task.name)
-    with pytest.raises(SourceError, match="hub:owner/films could not be read .* hub:owner/films/…"):
+    with pytest.raises(SourceError, match="owner/films could not be read .*: correct its name and configuration"):
         own.register("hub:owner/films")
 
 

@@ -1,10 +1,9 @@
 """Inputs of a task as tokens: sentences that are split into words, with the targets of words, of pairs of words or of
 trees; and extractive questions as windows, each a question with as much of its passage as fits.
 
-Tokens are a tokeniser's WordPieces everywhere, except in a treebank's table, whose column ``tokens`` holds words.
-
-A passage that is too long for one window is read in several overlapping ones, so that an answer that is cut in one of
-them is whole in the next (as in the code of Devlin et al. 2019 and in transformers' example for SQuAD).
+Tokens are a tokeniser's WordPieces, except in a treebank's table, whose column ``tokens`` holds words. A passage that
+is too long for one window is read in several overlapping ones, so that an answer that is cut in one of them is whole in
+the next (as in the code of Devlin et al. 2019 and in transformers' example for SQuAD).
 """
 
 import copy
@@ -43,11 +42,7 @@ def _for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 def encode_words(
     sentences: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> dict[str, list]:
-    """Sentences that are split into words, as the tokeniser's columns and `word_ids`.
-
-    Args:
-        max_length: tokens that a sentence is cut to, special tokens included.
-    """
+    """Sentences of words as the tokeniser's columns and `word_ids`, cut to `max_length` with special tokens."""
     encoded = _for_words(tokenizer)(
         [list(words) for words in sentences], is_split_into_words=True, truncation=True, max_length=max_length
     )
@@ -62,13 +57,9 @@ def _selected(columns: Mapping[str, list], rows: Sequence[int]) -> dict[str, lis
 def encode_units(
     table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Sentences of a table of words as tokens with `word_ids`, the `units` and their `labels`.
-
-    A unit with a word that was cut off, or that the tokeniser drops, is left out, and so is a sentence without units.
-
-    Args:
-        labels: the names in the order of their numbers.
-        max_length: tokens that a sentence is cut to.
+    """Sentences of a table of words as tokens with `word_ids`, the `units` and their `labels`, numbered as names are in
+    `labels`. A unit with a word that was cut off, or that the tokeniser drops, is left out, and so is a sentence
+    without units.
     """
     number = {name: place for place, name in enumerate(labels)}
     columns = encode_words(table["tokens"], tokenizer, max_length)
@@ -87,12 +78,11 @@ def encode_units(
 def encode_trees(
     table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Sentences of a table of trees as tokens with `word_ids` and the targets of their words; arguments as for
-    `encode_units`.
+    """Sentences of a table of trees as tokens with `word_ids`; `row`, the sentence's row in the table; and `heads` and
+    `labels`, each word's head (0: root) and the number of its relation.
 
-    Beside these a row has `row`, the sentence's row in the table, and `heads` and `labels`, a word's head (0: root) and
-    the number of its relation. Both are -100 for a word that was cut off or that the tokeniser drops, and for a word
-    whose head was. A sentence without any other word is left out.
+    Both are -100 for a word that was cut off or that the tokeniser drops, and for a word whose head was. A sentence
+    without any other word is left out.
     """
     number = {name: place for place, name in enumerate(labels)}
     columns = encode_words(table["tokens"], tokenizer, max_length)
@@ -112,19 +102,14 @@ def encode_trees(
 
 
 def encode_windows(table: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> datasets.Dataset:
-    """Questions with their passages as windows, one row per window.
+    """Questions with their passages as windows of `max_length` tokens. Questions are cut to a third of them, and
+    neighbouring windows share a third (128 of 384, as in transformers' example).
 
-    A row has `input_ids`, `attention_mask`, `token_type_ids` where used; `row`, the question's row in the table;
-    `offsets`, for each token of the passage its first character and the one after its last, (-1, -1) for other tokens;
-    `start_positions` and `end_positions`, the first and last token of the first gold answer, or 0 and 0 (the token
-    [CLS]) where the window does not hold all of it.
-
-    Args:
-        table: the columns `question`, `context` and `answers` (`text` and `answer_start`).
-        max_length: tokens of a window. A question has at most a third of them and is cut there, and neighbouring
-            windows share a third (128 of 384, as in transformers' example).
-
-    Refused: windows without room for a passage.
+    Returns:
+        One row per window with the tokeniser's columns; `row`, the question's row in the table; `offsets`, for each
+        token of the passage its first character and the one after its last, (-1, -1) for other tokens;
+        `start_positions` and `end_positions`, the first and last token of the first gold answer, or 0 and 0 (the token
+        [CLS]) where the window does not hold all of it.
     """
     third = max_length // 3
     if max_length - third - tokenizer.num_special_tokens_to_add(pair=True) <= third:
@@ -177,14 +162,8 @@ def _token_span(offsets: np.ndarray, first: int, end: int) -> tuple[int, int]:
 def best_span(
     start: np.ndarray, end: np.ndarray, passage: np.ndarray, max_tokens: int = MAX_ANSWER_TOKENS
 ) -> tuple[float, int, int]:
-    """The span of a window's passage with the highest sum of logits, of at most `max_tokens` tokens.
-
-    Args:
-        start, end: (tokens,) logits of an answer's first and last token.
-        passage: (tokens,) True for tokens of the passage.
-
-    Returns:
-        The sum of its two logits, its first token and its last token.
+    """The span of a window's passage (tokens, True inside) with the highest sum of the logits (tokens,) of its first
+    and last token, of at most `max_tokens` tokens: that sum, and the two.
 
     Example:
         >>> start, end = np.array([9.0, 0.0, 2.0, 1.0]), np.array([9.0, 2.0, 0.0, 1.0])

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import datasets
-import httpx2
 import huggingface_hub
 import numpy as np
 import pandas as pd
@@ -17,11 +16,10 @@ import toyworld
 from fivelenses.catalogue import Task, find
 from fivelenses.tasks import own, subset
 from fivelenses.tasks.encoding import encode_trees, encode_units, encode_windows
-from fivelenses.tasks.sources import SourceError, ask_hub_once, mirror
+from fivelenses.tasks.sources import SourceError, mirror, read_hub
 from fivelenses.tasks.treebanks import word_tables
 
-# A sentence ends at a full stop, question mark or exclamation mark before white space. Abbreviations are cut wrongly,
-# which costs next-sentence prediction a little and nothing else.
+# Abbreviations are cut wrongly, which costs next-sentence prediction a little and nothing else.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 # WikiText writes an article's title as `= Title =`, a section's with more signs, and `well @-@ known`, `10 @,@ 000`.
 ARTICLE = re.compile(r"= [^=].*[^=] =$|= [^=] =$")
@@ -34,13 +32,8 @@ huggingface_hub.utils.logging.set_verbosity_error()
 
 @dataclass(frozen=True)
 class TaskData:
-    """The splits of one task from one source.
-
-    Attributes:
-        task: the catalogue's entry.
-        source: `toyworld` or `hub`; `own` for a task of the reader's own.
-        splits: our split names to tables.
-        labels: label names in the order of their integers.
+    """The splits of one task, by our names for them, from one source (`toyworld`, `hub`, or `own` for a task of the
+    reader's own), with the label names in the order of their integers.
     """
 
     task: Task
@@ -49,7 +42,7 @@ class TaskData:
     labels: tuple[str, ...]
 
     def provenance(self, split: str) -> str:
-        """Whether a split is whole, a sample, or the toy world's, in words that a chapter can print."""
+        """Whether a split is whole, a sample, or the toy world's, in words."""
         rows = self.splits[split].num_rows
         if self.source == "toyworld":
             return f"toy world, {rows:,} examples"
@@ -89,7 +82,7 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
 
 
 def _word_data(task: Task, source: str, splits: tuple[str, ...]) -> TaskData:
-    """A task on words; its labels are those of all its splits in alphabetical order, as its table lists none."""
+    # Labels are those of all splits in alphabetical order, as the table lists none.
     frames = word_tables(task.name, source)
     by_split = {split: frames[name] for split, name in task.splits.items()}
     labels = tuple(sorted({name for frame in by_split.values() for names in frame["names"] for name in names}))
@@ -97,7 +90,7 @@ def _word_data(task: Task, source: str, splits: tuple[str, ...]) -> TaskData:
 
 
 def _toy_split(task: Task, split: str) -> datasets.Dataset:
-    # Out-of-domain text: the toy world's second domain takes the place of Wikipedia.
+    # The toy world's second domain takes the place of Wikipedia.
     frames = toyworld.table("second_domain" if task.name == "wikitext" else task.name)
     return _as_dataset(frames[split] if split in frames else frames[task.splits[split]])
 
@@ -107,46 +100,18 @@ def _as_dataset(frame: pd.DataFrame) -> datasets.Dataset:
 
 
 def _hub_data(task: Task, splits: tuple[str, ...]) -> TaskData:
-    tables = {split: _hub_table(task, split) for split in splits}
+    where = (mirror(), task.repository, task.config, task.revision)
+    tables = {split: read_hub(*where, task.splits[split]) for split in splits}
     for split, table in tables.items():
-        if missing := set(_columns(task)) - set(table.column_names):
-            raise SourceError(
-                f"{task.title} {split} has no column {', '.join(sorted(missing))}: it is not the hub's table."
-            )
+        if missing := ", ".join(sorted(set(_columns(task)) - set(table.column_names))):
+            raise SourceError(f"{task.title} {split} has no column {missing}: it is not the hub's table.")
     labels = task.labels or tuple(getattr(table.features.get(task.label), "names", ()))
     return TaskData(task, "hub", tables, labels)
 
 
-def _hub_table(task: Task, split: str) -> datasets.Dataset:
-    """One split of a task, by our name for it, from the mirror where one is named and from the hub otherwise."""
-    name, folder, where = task.splits[split], mirror(), "the hub"
-    arguments = dict(path=task.repository, name=task.config, revision=task.revision, split=name)
-    if folder is not None:
-        where = str(folder / "datasets" / task.repository / task.config / f"{name}.parquet")
-        arguments = dict(path="parquet", data_files={split: where}, split=split)
-    else:
-        ask_hub_once()
-    try:
-        return datasets.load_dataset(**arguments)
-    # What the hub's client raises; a split or a configuration that is not there is a ValueError.
-    except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
-        raise SourceError(
-            f"{task.title} ({task.repository}, {task.config}, {name}) could not be read from {where} "
-            f"({type(error).__name__}): connect to the network, or set FIVELENSES_MIRROR to a folder laid out "
-            "like the hub, or choose the source toyworld."
-        ) from error
-
-
 def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:
-    """The task with a subset of its training split: stratified by label where each example has one.
-
-    Args:
-        examples: of the training split, at most; None for all.
-        seed: of the subset.
-
-    Example:
-        >>> with_examples(load("rte", "toyworld"), 200, seed=0).splits["train"].num_rows
-        200
+    """The task with so many examples of its training split at most (None: all), stratified by label where each example
+    has one.
     """
     if examples is None:
         return data
@@ -157,13 +122,9 @@ def with_examples(data: TaskData, examples: int | None, seed: int) -> TaskData:
 
 
 def encode(data: TaskData, split: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> datasets.Dataset:
-    """A split as tokens: `input_ids`, `attention_mask`, `token_type_ids` where used, and `labels`.
-
-    Tasks on words, trees and questions have the columns of `encode_units`, `encode_trees` and `encode_windows` in
-    :mod:`fivelenses.tasks.encoding`.
-
-    Args:
-        max_length: tokens that a sequence (both inputs and special tokens) is cut to.
+    """A split as tokens, cut to `max_length` with both inputs and special tokens: `input_ids`, `attention_mask`,
+    `token_type_ids` where used, and `labels`; tasks on words, trees and questions have the columns of `encode_units`,
+    `encode_trees` and `encode_windows` in :mod:`fivelenses.tasks.encoding`.
     """
     table, columns = data.splits[split], data.task.inputs
     if data.task.head in ("token", "token-pair"):
@@ -177,10 +138,8 @@ def encode(data: TaskData, split: str, tokenizer: PreTrainedTokenizerBase, max_l
 
 
 def wikipedia_text(source: str) -> list[list[str]]:
-    """Articles of WikiText-2's validation split or, for the toy world, the stories of its second domain.
-
-    One article is one document. Headings are left out, and the marks that WikiText puts around a hyphen, comma or full
-    stop inside a word or number are removed.
+    """The sentences of each article of WikiText-2's validation split, without headings and marks, or of each story of
+    the toy world's second domain.
 
     Example:
         >>> wikipedia_text("toyworld")[0][0]

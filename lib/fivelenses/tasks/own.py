@@ -14,8 +14,7 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from fivelenses.catalogue import Task, is_task, own_folder, read_own
 from fivelenses.files import written_beside
 from fivelenses.tasks import subset
-from fivelenses.tasks.sources import SourceError, ask_hub_once, mirror
+from fivelenses.tasks.sources import SourceError, mirror, read_hub
 
 COLUMNS, FILES = ("text", "text2", "label"), (".csv", ".tsv", ".jsonl", ".parquet")
 ARGUMENT = re.compile(r"(?P<place>.+?)(:(?P<columns>\w+=.*))?")
@@ -37,7 +36,7 @@ MAX_CLASSES, MIN_ROWS = 100, 10
 
 
 def name_of(argument: str) -> str:
-    """The name of a task: itself, or that of the task whose table it names, refused if none can be learned from it."""
+    """The name of a task: itself, or that of the task whose table it names."""
     if argument.startswith(tuple(f"{column}=" for column in COLUMNS)):
         raise SourceError(f"{argument} names a column without its table: quote both, '[\"FILE:text=…,{argument}\"]'.")
     place = ARGUMENT.fullmatch(argument)["place"] if argument else ""
@@ -49,7 +48,7 @@ def register(argument: str) -> Task:
     """The task of a file or a data set of the hub; it is kept in the store for whoever names it next."""
     parsed = ARGUMENT.fullmatch(argument)
     place, columns = parsed["place"], dict(re.findall(r"([^,=]+)=([^,]+)", parsed["columns"] or ""))
-    title, tables = _hub_tables(place, mirror()) if place.startswith("hub:") else _file_tables(Path(place).expanduser())
+    title, tables = _hub_tables(place) if place.startswith("hub:") else _file_tables(Path(place).expanduser())
     parts = [_examples(table, columns, where) for where, table in tables.items()]
     texts = [role for role in parts[0] if role != "label"]
     split = f"from {list(tables)[1]}" if len(parts) == 2 else "a fifth of the distinct texts, split by label"
@@ -64,57 +63,34 @@ def register(argument: str) -> Task:
     ignored = [str(column) for column in next(iter(tables.values())) if column not in read]
     counts = counts.sort_values("train", ascending=False, kind="stable")
     classes = [f"{label} {train:,} + {validation:,}" for label, train, validation in counts.itertuples()]
-    facts = {
-        "title": title,
-        "inputs": texts,
-        "label": "label",
-        "labels": labels,
-        "sizes": {name: len(frame) for name, frame in frames.items()},
-        "read": (
-            f"{title}, columns {', '.join(read)} of {place}: training + development examples {', '.join(classes)} "
-            f"(development: {split}); null rate {counts['validation'].max() / counts['validation'].sum():.3f}"
-            f"{'; not read: ' if ignored else ''}{', '.join(ignored)}."
-        ),
-    }
+    sentence = (
+        f"{title}, columns {', '.join(read)} of {place}: training + development examples {', '.join(classes)} "
+        f"(development: {split}); null rate {counts['validation'].max() / counts['validation'].sum():.3f}"
+        f"{'; not read: ' if ignored else ''}{', '.join(ignored)}."
+    )
+    facts = {"title": title, "inputs": texts, "label": "label", "labels": labels}
+    facts |= {"sizes": {name: len(frame) for name, frame in frames.items()}, "read": sentence}
     return _store(facts, frames)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _hub_tables(place: str, folder: Path | None) -> tuple[str, dict[str, pd.DataFrame]]:
-    """The title of a data set of the hub, or of the mirror in a folder, and its rows by where they come from."""
-    # The library takes seconds to load, and a file of the reader's own is read without it.
-    import datasets
-    import httpx2
-
+def _hub_tables(place: str) -> tuple[str, dict[str, pd.DataFrame]]:
+    """The title of a data set of the hub, and its training and development rows by where they come from."""
     parsed = HUB.fullmatch(place)
     if parsed is None:
         raise SourceError(f"{place!r} is no data set of the hub: write hub:owner/name/configuration@revision.")
-    name, configuration = parsed["name"], parsed["configuration"]
-    try:
-        if folder is None:
-            ask_hub_once()
-            splits = datasets.load_dataset(name, configuration, revision=parsed["revision"])
-        else:
-            files = (folder / "datasets" / name / (configuration or "")).glob("*.parquet")
-            splits = datasets.load_dataset("parquet", data_files={file.stem: str(file) for file in files})
-    except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
-        raise SourceError(
-            f"{place} could not be read from {folder or 'the hub'} ({type(error).__name__}: "
-            f"{' '.join(str(error).split())[:150]}): correct its name, or add its configuration, hub:{name}/…."
-        ) from error
+    splits = read_hub(mirror(), parsed["name"], parsed["configuration"], parsed["revision"])
     if "train" not in splits:
         raise SourceError(f"{place} has no split `train` but {', '.join(splits)}: choose another data set.")
-    chosen = ["train", *[one for one in DEVELOPMENT_SPLITS if one in splits][:1]]
-    title = configuration or name.split("/")[1]
-    tables = {f"{place}, split {one}": splits[one].to_pandas() for one in chosen}
-    for column, feature in splits["train"].features.items():
-        if isinstance(feature, datasets.ClassLabel):
-            for table in tables.values():
-                table[column] = table[column].map(dict(enumerate(feature.names)))
-    return title, tables
+    tables = {}
+    for split in ["train", *[one for one in DEVELOPMENT_SPLITS if one in splits][:1]]:
+        table = tables[f"{place}, split {split}"] = splits[split].to_pandas()
+        for column, feature in splits[split].features.items():
+            if names := getattr(feature, "names", None):  # of classes, which the table numbers
+                table[column] = table[column].map(dict(enumerate(names)))
+    return parsed["configuration"] or parsed["name"].split("/")[1], tables
 
 
 def _file_tables(file: Path) -> tuple[str, dict[str, pd.DataFrame]]:
@@ -126,19 +102,16 @@ def _file_tables(file: Path) -> tuple[str, dict[str, pd.DataFrame]]:
 
 
 def read_table(file: Path) -> pd.DataFrame:
-    """The rows of a file, values as they are (`NA` is a text); its index is the line where a row ends, of Parquet the
-    row.
+    """The rows of a file, values as they are (`NA` is a text), by the line where they end, of Parquet by the row.
 
-    Tab-separated values have no quoting, as in GLUE's files; comma-separated ones have double quotes.
-
-    Refused: the file is missing, not in UTF-8, damaged or empty, or has a broken row, named by its line.
+    Tab-separated values have no quoting, as in GLUE's files; comma-separated ones have double quotes. Refused: a file
+    that is missing, not in UTF-8, damaged or empty, or has a broken row, named by its line.
     """
     kind, rows = file.suffix.lower(), {}
     if not file.is_file():
         raise SourceError(f"There is no file {file.absolute()}: correct its path.")
-    read = {".parquet": _parquet_rows, ".jsonl": _json_rows}.get(kind, _separated_rows)
     try:
-        for place, row in read(file):
+        for place, row in _rows(file, kind):
             rows[place] = row
     except (OSError, ValueError, TypeError, csv.Error, pa.ArrowException) as error:
         reason = str(error).splitlines()[0][:120]
@@ -151,20 +124,15 @@ def read_table(file: Path) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()), index, dtype=object)
 
 
-def _parquet_rows(file: Path) -> Iterable[tuple[int, dict]]:
-    return enumerate(pq.read_table(file).to_pylist(), 1)
-
-
-def _json_rows(file: Path) -> Iterable[tuple[int, dict]]:
-    with file.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield number, {**json.loads(line)}
-
-
-def _separated_rows(file: Path) -> Iterable[tuple[int, dict]]:
-    form = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if file.suffix.lower() == ".tsv" else {"strict": True}
+def _rows(file: Path, kind: str) -> Iterator[tuple[int, dict]]:
+    if kind == ".parquet":
+        yield from enumerate(pq.read_table(file).to_pylist(), 1)
+        return
     with file.open(encoding="utf-8-sig", newline="") as lines:
+        if kind == ".jsonl":
+            yield from ((number, {**json.loads(line)}) for number, line in enumerate(lines, 1) if line.strip())
+            return
+        form = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if kind == ".tsv" else {"strict": True}
         reader = csv.DictReader(lines, **form)
         for row in reader:
             if len(row) < len(reader.fieldnames) or None in (*row, *row.values()):
@@ -213,18 +181,16 @@ def _split(examples: pd.DataFrame, texts: list[str]) -> tuple[pd.DataFrame, pd.D
 
 def _check_learnable(counts: pd.DataFrame, where: str) -> None:
     """Refuse what cannot be learned: `counts` are the examples of each class in training and development."""
-    training, development = counts.sum()
-    rare = counts["train"].idxmin()
-    amounts = f"{counts['train'][rare]} in training, {counts['validation'][rare]} in development"
+    (training, development), rare = counts.sum(), counts["train"].idxmin()
+    rarest = f"{counts['train'][rare]} in training, {counts['validation'][rare]} in development"
     sizes = f"{training:,} training and {development:,} development examples (equal texts stay together)"
-    refusals = (
+    for refused, sentence in (
         (len(counts) > MAX_CLASSES, f"{len(counts):,} different labels: a task has at most {MAX_CLASSES}"),
         (len(counts) == 1, f"the label {rare!r} alone: there is nothing to tell apart"),
         (min(training, development) < MIN_ROWS, f"{sizes}: a task needs {MIN_ROWS} of each"),
-        (counts["train"].min() < 2, f"too few examples of the label {rare!r} ({amounts}): correct or add some"),
+        (counts["train"].min() < 2, f"too few examples of the label {rare!r} ({rarest}): correct or add some"),
         ((counts["validation"] > 0).sum() == 1, "development examples of one label alone: give more of them"),
-    )
-    for refused, sentence in refusals:
+    ):
         if refused:
             raise SourceError(f"{where} has {sentence}.")
 

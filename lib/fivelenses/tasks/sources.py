@@ -24,7 +24,7 @@ class SourceError(RunError):
 
 
 def cache_folder() -> Path:
-    """The folder for what was fetched or converted, shared by all projects of a user."""
+    """The folder for what was fetched or converted."""
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses"
 
 
@@ -41,8 +41,8 @@ def mirror() -> Path | None:
 
 @cache
 def ask_hub_once() -> None:
-    """Where the hub does not answer, have its client take what its cache holds and fail at once for the rest, in this
-    process and those that it starts; it would ask again and again, half a minute for each file.
+    """Where the hub does not answer, have its client, which would ask for half a minute for each file, take what its
+    cache holds and fail at once for the rest, in this process and those that it starts.
     """
     from huggingface_hub import constants
 
@@ -55,6 +55,29 @@ def ask_hub_once() -> None:
     except OSError:
         os.environ["HF_HUB_OFFLINE"] = "1"
         constants.HF_HUB_OFFLINE = True
+
+
+@cache
+def read_hub(folder: Path | None, repository: str, configuration: str | None, revision: str | None, split=None):
+    """A split of a data set, or all of its splits by name, from the hub or from its mirror in a folder."""
+    # They take seconds to load, and a file of the reader's own is read without them.
+    import datasets
+    import httpx2
+
+    try:
+        if folder is None:
+            ask_hub_once()
+            return datasets.load_dataset(repository, configuration, revision=revision, split=split)
+        files = (folder / "datasets" / repository / (configuration or "")).glob(f"{split or '*'}.parquet")
+        return datasets.load_dataset("parquet", data_files={file.stem: str(file) for file in files}, split=split)
+    # What the hub's client raises; a split or a configuration that is not there is a ValueError.
+    except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
+        named = ", ".join(filter(None, (repository, configuration, split)))
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
+        raise SourceError(
+            f"{named} could not be read from {folder or 'the hub'} ({reason}): correct its name and configuration, "
+            "connect to the network, or set FIVELENSES_MIRROR to a folder laid out like the hub."
+        ) from error
 
 
 def raw_bytes(corpus: str, split: str = "all") -> bytes:
@@ -79,10 +102,7 @@ def raw_bytes(corpus: str, split: str = "all") -> bytes:
         ) from error
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
     if not any(own.hexdigest().startswith(one) for own in (hashlib.sha256(content), blob) for one in hashes):
-        raise SourceError(
-            f"{place} is not {path} of {repository} {tag} (its hash differs): fetch it again, or set "
-            "FIVELENSES_MIRROR to a folder that holds it."
-        )
+        raise SourceError(f"{place} is not {path} of {repository} {tag} (its hash differs): fetch it again.")
     return content
 
 
