@@ -352,7 +352,7 @@ def rank_correlation_with_the_dose(rows):
 #
 # A layer computes the same function after its heads or its intermediate neurons change places,
 # after a rotation of a head's values that its output projection undoes, and after a scaling of
-# queries that the keys undo ({py:mod}`fivelenses.models.symmetries`). We apply these changes to the
+# queries that the keys undo ({py:mod}`fivelenses.models.controls`). We apply these changes to the
 # pre-trained encoder.
 
 
@@ -435,8 +435,9 @@ run.table(
 # ## Anything: movement without learning
 #
 # Weights also move when nothing is learned: in a {term}`twin`
-# ({py:func}`fivelenses.models.twins.moved_at_random`), and in a model of {term}`shuffled labels`,
-# which can learn nothing that holds for new examples except their frequencies.
+# ({py:func}`fivelenses.models.controls.moved_at_random`), and in a model of
+# {term}`shuffled labels`, which can learn nothing that holds for new examples except their
+# frequencies.
 
 
 # %% tags=["claim", "hide-input"]

@@ -69,7 +69,7 @@ def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
     for layer in range(1, 1 + depth):
         roll_back(copies[layer], original, [layer])
     expected = zip(*(stream(one, toy_examples, hidden=[depth], batch_size=16) for one in copies), strict=True)
-    found = stream_rolled_back(other, original, toy_examples, batch_size=16)
+    found = stream_rolled_back(other, original, range(1, 1 + depth), toy_examples, batch_size=16)
     for batches, references in zip(found, expected, strict=True):
         for one, reference in zip(batches, references, strict=True):
             np.testing.assert_array_equal(one.rows, reference.rows)

@@ -19,8 +19,8 @@ from fivelenses.comparison import compare_with
 from fivelenses.files import project_folder
 from fivelenses.lenses.similarities import debiased_linear_cka
 from fivelenses.models import encoders
+from fivelenses.models.controls import permuted_neurons, rescaled_queries, rotated_values
 from fivelenses.models.layers import roll_back
-from fivelenses.models.symmetries import permuted_neurons, rescaled_queries, rotated_values
 from fivelenses.tasks import folds
 from fivelenses.tasks.sources import SourceError
 from fivelenses.two_checkpoints import ANSWERS, LENSES, MEASURED, PermutedAttention, Words, read_texts

@@ -5,7 +5,7 @@ Batches depend only on the examples, so that the streams of two models over the 
 that accumulates stores no token.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from fivelenses.models.batches import padded_tokens
-from fivelenses.models.heads import word_means
+from fivelenses.models.heads import padded_tokens, word_means
 from fivelenses.models.layers import check_same_parts, layer_list
 
 
@@ -106,26 +105,20 @@ def stream(
 def stream_rolled_back(
     fine_tuned: nn.Module,
     pretrained: nn.Module,
+    layers: Sequence[int],
     examples: datasets.Dataset,
     batch_size: int = 32,
     device: str | torch.device | None = None,
 ) -> Iterator[list[Activations]]:
-    """The last layer of a model, and of the same model with each layer in turn reset to that of `pretrained`.
+    """The last layer of a model, and then of the same model with each of some layers reset to that of `pretrained`.
 
     What enters a layer does not depend on it: a model with layer l rolled back is computed from layer l upwards, so
     that all L of them together take (L + 1) / 2 passes.
-
-    Args:
-        fine_tuned, pretrained: models of one architecture.
-        examples, batch_size, device: as `stream`.
-
-    Yields:
-        Per batch the model's last layer, then those with layer 1…L rolled back.
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     own, others = (layer_list(model.to(device).eval()) for model in (fine_tuned, pretrained))
     depth = len(own)
-    for layer in range(1, depth + 1):
+    for layer in layers:
         check_same_parts(fine_tuned, pretrained, layer)
     order = stream_order(examples)
     for begin in range(0, len(order), batch_size):
@@ -136,7 +129,7 @@ def stream_rolled_back(
             fine_tuned.base_model(**inputs)
         entering = [recorded[layer] for layer in range(depth)]
         last = [recorded[depth][0]]
-        last += [_upwards([others[layer], *own[layer + 1 :]], entering[layer:]) for layer in range(depth)]
+        last += [_upwards([others[layer - 1], *own[layer:]], entering[layer - 1 :]) for layer in layers]
         mask = inputs["attention_mask"].bool()
         yield [Activations(rows, mask, {depth: of_model.float()}, {}, None) for of_model in last]
 
@@ -157,6 +150,23 @@ def stream_order(examples: datasets.Dataset) -> np.ndarray:
         array([1, 2, 0])
     """
     return np.argsort([-len(tokens) for tokens in examples["input_ids"]], kind="stable")
+
+
+def labelled_batches(
+    examples: datasets.Dataset, model: nn.Module, tokens: int
+) -> Iterator[tuple[np.ndarray, dict[str, torch.Tensor], torch.Tensor]]:
+    """Places, inputs and labels of classified examples in batches of so many tokens, on the model's device, the longest
+    first. Labels that the head does not have are refused.
+    """
+    labels = np.asarray(examples["labels"])
+    if labels.ndim != 1 or not len(labels) or labels.min() < 0 or labels.max() >= model.config.num_labels:
+        most = model.config.num_labels - 1
+        raise ValueError(f"{len(labels)} labels are not one integer from 0 to {most} per example, of one or more.")
+    order = stream_order(examples)
+    while len(order):
+        longest = len(examples[int(order[0])]["input_ids"])
+        rows, order = np.split(order, [max(1, tokens // longest)])
+        yield rows, _inputs(model, examples.select(rows), model.device), torch.from_numpy(labels[rows]).to(model.device)
 
 
 @torch.no_grad()

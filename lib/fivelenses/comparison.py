@@ -23,7 +23,7 @@ from fivelenses.activations import Activations, stream, stream_rolled_back
 from fivelenses.lenses import cca, similarities
 from fivelenses.lenses.attention import JSAccumulator
 from fivelenses.lenses.moments import Moments, bytes_needed, scatter_of
-from fivelenses.models.layers import layer_list
+from fivelenses.models.layers import changed_layers, layer_list
 from fivelenses.processes import memory_at_hand
 from fivelenses.records import WHOLE
 
@@ -362,11 +362,14 @@ def layers_rolled_back(
     """
     check_tokens(examples, fine_tuned.config.hidden_size, fold_of)
     lens, depth = CCA(("svcca",), variance_kept), len(layer_list(fine_tuned))
+    changed = [layer for layer in changed_layers(fine_tuned, pretrained) if layer > 0]
+    # Of the models that are read the first is the fine-tuned one, which a layer that did not change leaves as it is.
+    pairs = {layer: (0, changed.index(layer) + 1 if layer in changed else 0) for layer in range(1, depth + 1)}
     parted, left_out_once = _parted(examples, fold_of)
-    lens.begin([(0, layer) for layer in range(1, depth + 1)], [depth], parted)
-    for batches in stream_rolled_back(fine_tuned, pretrained, examples, batch_rows, device):
+    lens.begin(list(pairs.values()), [depth], parted)
+    for batches in stream_rolled_back(fine_tuned, pretrained, changed, examples, batch_rows, device):
         lens.update(batches)
     return pd.DataFrame(
-        {"layer": layer} | left_out_once[left_out] | lens.row((0, layer), depth, left_out)
-        for left_out, layer in product(left_out_once, range(1, depth + 1))
+        {"layer": layer} | left_out_once[left_out] | lens.row(pairs[layer], depth, left_out)
+        for left_out, layer in product(left_out_once, pairs)
     )

@@ -3,7 +3,7 @@
 Each lens gives one number per layer, 0 where nothing changed, with its null (the rows of one side permuted, which
 independent encoders come near to), its 95% interval over folds of the texts, and the smallest change that it can tell
 from nothing: one whose interval, as wide in proportion as that of the change at hand, would lie above what storing
-BEFORE in half precision gives. Both twins of AFTER (`models.twins`) are measured, too.
+BEFORE in half precision gives. Both twins of AFTER (`models.controls`) are measured, too.
 
 Which lens may answer which question is what chapter 7 found: see `ANSWERS`.
 """
@@ -29,9 +29,10 @@ from fivelenses.files import written_beside
 from fivelenses.judging import Interval, jackknife, listed
 from fivelenses.lenses import weights
 from fivelenses.lenses.similarities import debiased_linear_cka, mutual_neighbours, permuted_null, rsa
-from fivelenses.models import encoders, twins
+from fivelenses.models import encoders
+from fivelenses.models.controls import moved_at_random, scale_of_equal_movement
 from fivelenses.models.encoders import check_encoder
-from fivelenses.models.layers import layer_list, part, projections
+from fivelenses.models.layers import changed_layers, layer_list, projections
 from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.papers.readings import name
 from fivelenses.records import WHOLE
@@ -53,10 +54,11 @@ LENSES = (*STREAMED, "weights", "last")
 TWIN, FUNCTIONAL_TWIN, OTHER, ROUNDED = "twin", "functional_twin", "other", "rounded"
 MEASURED = ["layer", "lens", "value", "null", "low", "high", "smallest_told", TWIN, FUNCTIONAL_TWIN, OTHER]
 LONGEST, WORDS = 128, 1_000  # tokens of a text, and words of the sample, at most
+TOKENS = 5_000  # of all texts: with more, 12 layers take more than minutes, and only intervals narrow
+FOLDS = 5  # each takes a decomposition of every layer
 SEARCHED = 64  # texts on which the scale of the functional twin is found
 BATCH = 16  # texts that all encoders read at once
 VARIANCE_KEPT = 1.0  # of SVCCA: directions at the edge of less would come and go with a fold
-TOKENS_PER_FEATURE = 10  # on which a layer is rolled back; SVCCA warns of fewer
 UNRELATED = 0.5  # of the distance of permuted embeddings: a child of an encoder keeps nearly all of them
 SEED = 0
 UNRELATED_ENCODERS = """They are no parent and child: their embeddings are nearly as far apart as permuted ones. \
@@ -156,14 +158,14 @@ def compare(
     _check_shapes(names, loaded)
     models = dict(zip(("before", "after", OTHER), loaded, strict=False))
     examples, words, facts = _encoded(read_texts(texts), names)
-    changed = _changed_layers(models["before"], models["after"])
+    changed = changed_layers(models["before"], models["after"])
     facts += [*_heads(names[:2]), _weights_in_words(models["before"], models["after"], changed)]
     if not changed:
         summary = "The two encoders are one: no lens can find a difference, whatever the texts."
         return Comparison(before, after, True, (), (), tuple(facts), summary, pd.DataFrame(columns=MEASURED))
     related = _related(models["before"], models["after"])
     facts += [] if related else [UNRELATED_ENCODERS]
-    comparison.check_tokens(examples, models["before"].config.hidden_size, folds(np.zeros(examples.num_rows)))
+    comparison.check_tokens(examples, models["before"].config.hidden_size, folds(np.zeros(examples.num_rows), FOLDS))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*rows")  # a fact says how many tokens there are
         measures, where, scale = _measured(models, examples, words, device, log)
@@ -216,21 +218,14 @@ def _encoded(texts: Sequence[str], names: Sequence[str]) -> tuple[datasets.Datas
                 f"The tokenisers of {names[0]} and {encoder} make other tokens of {len(differing):,} of {len(texts):,} "
                 f"texts, such as {differing[0][:60]!r}: models are compared on the same tokens alone."
             )
-    examples = datasets.Dataset.from_dict(dict(columns[0]))
-    cut = (lengths := list(map(len, examples["input_ids"]))).count(most)
-    said = f"{exhibits.counted(len(texts), 'text')}, {sum(lengths):,} tokens; the tokenisers are equal on them"
-    facts = [f"{said}{f'; {cut:,} reach {most} tokens, where texts are cut' if cut else ''}."]
-    return examples, random_positions(examples, tokenizers[0], WORDS), facts
-
-
-def _changed_layers(before: nn.Module, after: nn.Module) -> tuple[int, ...]:
-    """The layers 0…L that have a weight that is not equal, to the last bit."""
-    changed = []
-    for layer in range(len(layer_list(before)) + 1):
-        tensors = part(after, layer).state_dict()
-        if not all(torch.equal(tensors[key], own) for key, own in part(before, layer).state_dict().items()):
-            changed.append(layer)
-    return tuple(changed)
+    lengths = np.array(list(map(len, columns[0]["input_ids"])))
+    order = np.random.default_rng(SEED).permutation(len(texts))
+    chosen = np.sort(order[: 1 + np.searchsorted(lengths[order].cumsum(), TOKENS)])
+    examples, cut = datasets.Dataset.from_dict(dict(columns[0])).select(chosen), (lengths == most).sum()
+    fact = f"{exhibits.counted(len(texts), 'text')}, {lengths.sum():,} tokens; the tokenisers are equal on them"
+    fact += f"; {cut:,} reach {most} tokens, where texts are cut" if cut else ""
+    fact += f"; {len(chosen):,} of them, drawn at random, are read" if len(chosen) < len(texts) else ""
+    return examples, random_positions(examples, tokenizers[0], WORDS), [f"{fact}."]
 
 
 def _heads(names: Sequence[str]) -> list[str]:
@@ -250,7 +245,7 @@ def _weights_in_words(before: nn.Module, after: nn.Module, changed: Sequence[int
     equal = [place for layer, place in enumerate(places) if layer not in changed]
     if not changed:
         return "All weights of the two encoders are equal, to the last bit."
-    if not _changed_layers(copy.deepcopy(before).half(), copy.deepcopy(after).half()):
+    if not changed_layers(copy.deepcopy(before).half(), copy.deepcopy(after).half()):
         return "All weights are equal in half precision: one encoder is the other, stored in fewer bits."
     return f"Equal to the last bit, as frozen weights are: {listed(equal)}." if equal else "No layer has equal weights."
 
@@ -337,13 +332,13 @@ class OfPairs:
 
 def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple[int, ...], float | None]:
     """All measures, the layers that rolling back names, and the scale of the functional twin."""
-    before, after, fold_of = models["before"], models["after"], folds(np.zeros(examples.num_rows))
+    before, after, fold_of = models["before"], models["after"], folds(np.zeros(examples.num_rows), FOLDS)
     searched = examples.select(range(min(SEARCHED, examples.num_rows)))
     log(f"1 of 3: looking for noise that moves the last layer as far, on {searched.num_rows} texts")
     movement = comparison.last_layer_movement(before, searched, device=device)
-    scale = twins.scale_of_equal_movement(after, before, SEED, movement)
-    controls = {TWIN: twins.moved_at_random(after, before, SEED), ROUNDED: copy.deepcopy(before).half().float()}
-    controls |= {FUNCTIONAL_TWIN: twins.moved_at_random(after, before, SEED, scale)} if scale else {}
+    scale = scale_of_equal_movement(after, before, SEED, movement)
+    controls = {TWIN: moved_at_random(after, before, SEED), ROUNDED: copy.deepcopy(before).half().float()}
+    controls |= {FUNCTIONAL_TWIN: moved_at_random(after, before, SEED, scale)} if scale else {}
     controls |= {OTHER: models[OTHER]} if OTHER in models else {}
     every = {"before": before, "after": after, **controls}
     log(f"2 of 3: reading {exhibits.counted(examples.num_rows, 'text')} with these encoders: {listed(list(every))}")
@@ -366,13 +361,11 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
 
 
 def _rolled_back(before, after, twin, examples, svcca, device) -> tuple[pd.DataFrame, tuple[int, ...]]:
-    """How far the last layer moves with each layer rolled back, on as many texts as SVCCA needs, and which it names."""
-    tokens, wanted = np.cumsum(list(map(len, examples["input_ids"]))), TOKENS_PER_FEATURE * before.config.hidden_size
-    some = examples.select(range(min(np.searchsorted(tokens, wanted) + 1, len(tokens))))
-    fold_of = folds(np.zeros(some.num_rows))
-    rolled = comparison.layers_rolled_back(after, before, some, VARIANCE_KEPT, device=device, fold_of=fold_of)
+    """How far the last layer moves with each layer rolled back, and the layers that this names."""
+    fold_of = folds(np.zeros(examples.num_rows), FOLDS)
+    rolled = comparison.layers_rolled_back(after, before, examples, VARIANCE_KEPT, device=device, fold_of=fold_of)
     last = _with_intervals(rolled.assign(null=svcca["null"]), "svcca", "last").assign(**{ROUNDED: svcca[ROUNDED]})
-    last[TWIN] = comparison.layers_rolled_back(twin, before, some, VARIANCE_KEPT, device=device)["svcca"]
+    last[TWIN] = comparison.layers_rolled_back(twin, before, examples, VARIANCE_KEPT, device=device)["svcca"]
     # The layer that moves the last one most, and those that the texts do not tell apart from it.
     wide = rolled.pivot(index="layer", columns="fold", values="svcca")
     most, moving = wide.loc[wide[WHOLE].idxmax()], wide[wide[WHOLE] > svcca[ROUNDED]]

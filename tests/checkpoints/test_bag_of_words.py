@@ -10,9 +10,8 @@ from fivelenses import tasks
 from fivelenses.chapters import settings
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.finetuning import _training_examples
-from fivelenses.checkpoints.predictions import scored
 from fivelenses.checkpoints.specification import specify
-from fivelenses.checkpoints.tables import words_by_example
+from fivelenses.checkpoints.tables import scored, words_by_example
 from fivelenses.tasks.examples import encode
 
 

@@ -17,9 +17,9 @@ from transformers import DataCollatorWithPadding
 from fivelenses import tasks
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.finetuning import fine_tune, prepare
-from fivelenses.checkpoints.predictions import predict
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import DamagedCheckpoint, Store
+from fivelenses.checkpoints.tables import predict
 from fivelenses.files import RunError
 from fivelenses.tasks.examples import encode
 

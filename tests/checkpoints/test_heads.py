@@ -9,11 +9,10 @@ from tests.trees import is_tree
 from fivelenses import judging, tasks
 from fivelenses.checkpoints import specification
 from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.predictions import predict, scored
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
-from fivelenses.checkpoints.tables import by_example
-from fivelenses.models import batches, layers
+from fivelenses.checkpoints.tables import by_example, predict, scored
+from fivelenses.models import heads, layers
 from fivelenses.tasks.examples import encode
 from fivelenses.tasks.scores import score
 
@@ -62,7 +61,7 @@ def predicted_of(checkpoint, tokenizer, longest: int = LONGEST) -> tuple:
     """What a checkpoint predicts, its task, and the encoded examples."""
     data = tasks.load(checkpoint.specification.task, "toyworld")
     encoded = encode(data, "validation", tokenizer, longest)
-    collate = batches.collator(data.task.head, tokenizer)
+    collate = heads.collator(data.task.head, tokenizer)
     return predict(checkpoint.model(), data, encoded, collate), data, encoded
 
 

@@ -9,8 +9,8 @@ from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
 from fivelenses.checkpoints.finetuning import _training_examples
-from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.specification import Schedule, Specification, specify
+from fivelenses.checkpoints.tables import flat_labels
 
 
 def plain(**changes) -> Specification:

@@ -3,7 +3,7 @@ import torch
 from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
-from fivelenses.models import batches
+from fivelenses.models import heads
 from fivelenses.tasks.examples import encode
 
 
@@ -17,12 +17,12 @@ def test_tokens_are_padded_as_transformers_pads_them(rows, toy_tokenizer):
     expected = DataCollatorWithPadding(toy_tokenizer, pad_to_multiple_of=8)(
         [{name: row[name] for name in names} for row in rows]
     )
-    batch = batches.collator("token", toy_tokenizer)(rows)
+    batch = heads.collator("token", toy_tokenizer)(rows)
     assert all(torch.equal(batch[name], expected[name]) for name in names)
 
 
 def test_every_target_keeps_its_sentence_and_place(rows, toy_tokenizer):
-    batch = batches.collator("token", toy_tokenizer)(rows)
+    batch = heads.collator("token", toy_tokenizer)(rows)
     for sentence, row in enumerate(rows):
         assert batch["word_ids"][sentence].tolist()[: len(row["word_ids"])] == row["word_ids"]
         if "units" in row:

@@ -13,7 +13,7 @@ from tests.conftest import ENCODER
 from tests.trees import is_tree
 
 from fivelenses import tasks
-from fivelenses.models import batches, encoders, heads
+from fivelenses.models import encoders, heads
 from fivelenses.models.biaffine import BiaffineHead, parse, spanning_tree
 from fivelenses.tasks.examples import encode
 
@@ -63,7 +63,7 @@ def parsed(toy_tokenizer):
 
 def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokenizer):
     model, rows = parsed
-    collate = batches.collator("biaffine", toy_tokenizer)
+    collate = heads.collator("biaffine", toy_tokenizer)
     wanted = [{name: value for name, value in row.items() if name != "row"} for row in rows]
     with torch.no_grad():
         together = model(**collate(wanted))

@@ -3,7 +3,7 @@ import torch
 from tests.conftest import ENCODER
 
 from fivelenses import tasks
-from fivelenses.models import batches, encoders, heads
+from fivelenses.models import encoders, heads
 from fivelenses.tasks.examples import encode
 
 
@@ -28,7 +28,7 @@ def test_word_means_of_a_case_worked_by_hand():
 
 def test_padding_and_neighbours_do_not_change_the_logits_of_a_unit(arc_model, arcs, toy_tokenizer):
     rows = [{key: value for key, value in row.items() if key != "labels"} for row in arcs]
-    collate = batches.collator("token-pair", toy_tokenizer)
+    collate = heads.collator("token-pair", toy_tokenizer)
     with torch.no_grad():
         together = arc_model(**collate(rows)).logits
         alone = torch.cat([arc_model(**collate([row])).logits for row in rows])
@@ -37,7 +37,7 @@ def test_padding_and_neighbours_do_not_change_the_logits_of_a_unit(arc_model, ar
 
 def test_a_pair_is_its_head_and_then_its_dependent(arc_model, arcs, toy_tokenizer):
     row = {key: value for key, value in arcs[0].items() if key != "labels"}
-    batch = batches.collator("token-pair", toy_tokenizer)([row])
+    batch = heads.collator("token-pair", toy_tokenizer)([row])
     with torch.no_grad():
         states = arc_model.encoder(
             batch["input_ids"], attention_mask=batch["attention_mask"], token_type_ids=batch["token_type_ids"]

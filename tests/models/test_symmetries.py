@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from fivelenses.models import encoders
-from fivelenses.models.symmetries import SYMMETRIES, symmetries_of
+from fivelenses.models.controls import SYMMETRIES, symmetries_of
 
 SMALL = dict(vocab_size=30, max_position_embeddings=20)
 ARCHITECTURES = {

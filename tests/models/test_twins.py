@@ -10,7 +10,7 @@ from fivelenses.activations import stream
 from fivelenses.comparison import last_layer_movement
 from fivelenses.lenses.directions import angle, difference, layer_parameters
 from fivelenses.models import encoders, heads
-from fivelenses.models.twins import PASSES, TOLERANCE, _scale, moved_at_random, scale_of_equal_movement
+from fivelenses.models.controls import PASSES, TOLERANCE, _scale, moved_at_random, scale_of_equal_movement
 
 ALL = range(7)
 UNMOVED = "encoder.layer.2.output.dense.weight"

@@ -27,11 +27,11 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import processes, tasks
-from fivelenses.checkpoints.predictions import flat_labels, predict, scored
 from fivelenses.checkpoints.specification import Schedule, Specification
 from fivelenses.checkpoints.store import PREDICTIONS, Checkpoint, DamagedCheckpoint, Store
+from fivelenses.checkpoints.tables import flat_labels, predict, scored
 from fivelenses.files import disk_named, written_beside
-from fivelenses.models import batches, encoders, heads, layers
+from fivelenses.models import encoders, heads, layers
 from fivelenses.tasks import subset
 from fivelenses.tasks.examples import TaskData, encode, with_examples
 
@@ -166,7 +166,7 @@ def _train(specification: Specification, partial: Path, device: str) -> dict:
     encoder = encoders.locate(specification.encoder)
     tokenizer = encoders.tokenizer(encoder)
     data = tasks.load(specification.task, specification.source)
-    collate = batches.collator(data.task.head, tokenizer)
+    collate = heads.collator(data.task.head, tokenizer)
     evaluation = encode(data, "validation", tokenizer, specification.schedule.max_length)
     training = _training_examples(data, specification, tokenizer)
     # One seed for the head (and random weights), then the Trainer sets it anew for the order of examples and dropout.

@@ -1,20 +1,167 @@
-"""What training left behind, as tables: one row per model, the losses along each training, and the scores example by
-example, which an interval needs; and what words without their order are worth on the same examples.
+"""What fine-tuned models predict on their development sets, their scores, and what training left behind as tables: one
+row per model, the losses along each training, and the scores example by example, which an interval of a score needs.
 
-A fine-tuned model that is no better than logistic regression on counts of words has not shown that it reads.
+A fine-tuned model that is no better than logistic regression on counts of words has not shown that it reads; the same
+examples are scored by that, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import datasets
 import numpy as np
 import pandas as pd
+import torch
 from scipy.sparse import csr_matrix, hstack
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from torch import nn
+from transformers.utils import ModelOutput
 
 from fivelenses import tasks
+from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import PREDICTIONS, Checkpoint
+from fivelenses.models.biaffine import parse
+from fivelenses.tasks.encoding import best_span
 from fivelenses.tasks.examples import TaskData, with_examples
+from fivelenses.tasks.scores import attached, chain_matches, exact_match, f1, first_sentence, score
+
+# What a model reads of an encoded example; the rest is for training and scoring.
+INPUTS = ("input_ids", "attention_mask", "token_type_ids", "word_ids", "units")
+BATCH_SIZE = 64
+# Of a manifest, in the table of models.
+MEASURED = ("steps", "metric", "score", "null_rate", "evaluation_examples", "diverged", "seconds", "exact_match", "uas")
+
+# Labels of all units, one answer per question, or heads and relations per sentence.
+Predicted = np.ndarray | list[str] | list[tuple[list[int], list[str]]]
+
+
+# --- predictions and scores -------------------------------------------------------------------------------------------
+
+
+def predict(model: nn.Module, data: TaskData, encoded: datasets.Dataset, collate: Callable) -> Predicted:
+    """What a model predicts on the encoded development set of a task: labels, answers or trees, as its head has it."""
+    outputs, table = _outputs(model, encoded, collate), data.splits["validation"]
+    if data.task.head == "span":
+        return _answers(outputs, encoded, list(table["context"]))
+    if data.task.head == "biaffine":
+        return _trees(outputs, encoded, table["tokens"], data.labels)
+    return _labels(outputs, encoded)
+
+
+@torch.no_grad()
+def _outputs(
+    model: nn.Module, encoded: datasets.Dataset, collate: Callable
+) -> Iterator[tuple[np.ndarray, ModelOutput]]:
+    """Rows of the examples and what the model makes of them, batches of similar length, the shortest first.
+
+    With batches by length, the Trainer's own loop returns predictions in another order than that of the examples.
+    """
+    order = np.argsort([len(tokens) for tokens in encoded["input_ids"]], kind="stable")
+    model.eval()
+    for begin in range(0, len(order), BATCH_SIZE):
+        rows = order[begin : begin + BATCH_SIZE]
+        inputs = collate([{name: row[name] for name in INPUTS if name in row} for row in encoded.select(rows)])
+        yield rows, model(**inputs.to(model.device))
+
+
+def _labels(outputs: Iterator, encoded: datasets.Dataset) -> np.ndarray:
+    """Predicted labels in the order of `flat_labels`."""
+    sizes = np.array([np.size(labels) for labels in encoded["labels"]])
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    predicted = np.empty(first[-1], dtype=np.int64)
+    for rows, output in outputs:
+        places = np.concatenate([np.arange(first[row], first[row + 1]) for row in rows])
+        predicted[places] = output.logits.argmax(-1).cpu().numpy()
+    return predicted
+
+
+def _answers(outputs: Iterator, encoded: datasets.Dataset, passages: list[str]) -> list[str]:
+    """The answer to each question: of all its windows' spans the one with the highest sum of logits."""
+    best: dict[int, tuple[float, int, int]] = {}
+    for rows, output in outputs:
+        windows = encoded.select(rows)
+        starts, ends = (logits.float().cpu().numpy() for logits in (output.start_logits, output.end_logits))
+        for start, end, question, pairs in zip(starts, ends, windows["row"], windows["offsets"], strict=True):
+            offsets = np.array(pairs)
+            tokens = len(offsets)
+            logit, first, last = best_span(start[:tokens], end[:tokens], offsets[:, 0] >= 0)
+            if question not in best or logit > best[question][0]:
+                best[question] = logit, int(offsets[first, 0]), int(offsets[last, 1])
+    return [passage[best[question][1] : best[question][2]] for question, passage in enumerate(passages)]
+
+
+def _trees(
+    outputs: Iterator, encoded: datasets.Dataset, sentences: Sequence[list[str]], labels: Sequence[str]
+) -> list[tuple[list[int], list[str]]]:
+    """Heads and relations of each sentence; a word without tokens has the head -1 and no relation."""
+    parsed = [([-1] * len(words), [""] * len(words)) for words in sentences]
+    for rows, output in outputs:
+        batch = encoded.select(rows)
+        arcs, relations = (logits.float().cpu().numpy() for logits in (output.arcs, output.relations))
+        for place, (sentence, word_ids) in enumerate(zip(batch["row"], batch["word_ids"], strict=True)):
+            words = np.array(sorted(set(word_ids) - {-1}))
+            for word, head, relation in zip(words, *parse(arcs[place], relations[place], words), strict=True):
+                parsed[sentence][0][word], parsed[sentence][1][word] = int(head), labels[relation]
+    return parsed
+
+
+def flat_labels(encoded: datasets.Dataset) -> np.ndarray:
+    """The labels of all examples in order; those of all units where an example has several."""
+    return np.concatenate([np.atleast_1d(labels) for labels in encoded["labels"]])
+
+
+def scored(
+    made: Specification, data: TaskData, encoded: datasets.Dataset, predicted: Predicted
+) -> tuple[dict[str, float], pd.DataFrame]:
+    """The scores of what the model of a specification predicted, and its rows of `by_example`; answers and trees are
+    compared with the task's table, whole, also where tokens were cut off.
+
+    `score` is the task's metric, and `null_rate` that of a model without information: the most frequent label for
+    accuracy and 0 for Matthews; the passage's first sentence for answers, scored by F1 with `exact_match` beside it;
+    for trees every word on the next one, scored by LAS with `uas` beside it.
+    """
+    table, head = data.splits["validation"], data.task.head
+    named, others = {"label": -1, "predicted": -1}, {}
+    if head == "span":
+        gold = [one["text"] for one in table["answers"]]
+        guessed = [first_sentence(passage) for passage in table["context"]]
+        right, null = ([f1(*pair) for pair in zip(texts, gold, strict=True)] for texts in (predicted, guessed))
+        weight = np.ones(len(gold))
+        others = {"exact_match": sum(map(exact_match, predicted, gold)) / len(gold)}
+    elif head == "biaffine":
+        gold = list(zip(table["heads"], table["names"], strict=True))
+        weight, null = np.array([len(heads) for heads, _ in gold]), chain_matches(gold)
+        heads, right = zip(*map(attached, predicted, gold), strict=True)
+        others = {"uas": float(sum(heads) / weight.sum())}
+    else:
+        labels = flat_labels(encoded)
+        weight = np.array([np.size(of_example) for of_example in encoded["labels"]])
+        example = np.repeat(np.arange(len(weight)), weight)
+        equal = predicted == labels, labels == np.bincount(labels).argmax()
+        right, null = (np.bincount(example[one], minlength=len(weight)) for one in equal)
+        if head == "sequence":
+            named = {"label": labels, "predicted": predicted}
+    scores = {
+        name: float(sum(of_examples) / weight.sum()) for name, of_examples in (("score", right), ("null_rate", null))
+    }
+    if data.task.metric == "matthews":
+        scores = {"score": score("matthews", predicted, labels), "null_rate": 0.0}
+    about = {"encoder": made.encoder, "task": made.task, "seed": made.seed, "address": made.address}
+    return scores | others, _rows(about | {"metric": data.task.metric}, right, weight, null, **named)
+
+
+def _rows(about: Mapping, score, weight, null, label, predicted) -> pd.DataFrame:
+    """The rows of `by_example` of one model."""
+    numbers = {"score": score, "weight": weight, "null": null}
+    return pd.DataFrame(
+        about
+        | {"example": np.arange(len(weight), dtype=np.int32)}
+        | {name: np.asarray(values, dtype=np.float32) for name, values in numbers.items()}
+        | {"label": np.asarray(label, dtype=np.int16)[()], "predicted": np.asarray(predicted, dtype=np.int16)[()]}
+    )
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def _name(checkpoint: Checkpoint) -> dict:
@@ -54,9 +201,7 @@ def models(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
             "max_length": schedule.max_length,
             "training_data": manifest["provenance"]["train"],
         }
-        measured = ("steps", "metric", "score", "null_rate", "evaluation_examples", "diverged", "seconds")
-        row |= {name: manifest[name] for name in measured}
-        rows.append(row | {name: manifest[name] for name in ("exact_match", "uas") if name in manifest})
+        rows.append(row | {name: manifest[name] for name in MEASURED if name in manifest})
     return pd.DataFrame(rows)
 
 
@@ -100,15 +245,9 @@ def words_by_example(training_set: Mapping) -> pd.DataFrame:
     task, source, examples, seed = (training_set[name] for name in ("task", "source", "examples", "examples_seed"))
     data = with_examples(tasks.load(task, source, ("train", "validation")), examples, seed)
     gold, predicted = np.array(data.splits["validation"][data.task.label]), words_predicted(data)
-    guessed = np.bincount(gold).argmax()
     about = {"task": task, "seed": seed, "examples": data.splits["train"].num_rows, "metric": data.task.metric}
-    columns = {"score": predicted == gold, "weight": np.ones(len(gold)), "null": gold == guessed}
-    return pd.DataFrame(
-        about
-        | {"example": np.arange(len(gold), dtype=np.int32)}
-        | {name: values.astype(np.float32) for name, values in columns.items()}
-        | {"label": gold.astype(np.int16), "predicted": predicted.astype(np.int16)}
-    )
+    null = gold == np.bincount(gold).argmax()
+    return _rows(about, predicted == gold, np.ones(len(gold)), null, gold, predicted)
 
 
 def words_predicted(data: TaskData) -> np.ndarray:

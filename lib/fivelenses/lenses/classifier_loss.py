@@ -45,9 +45,9 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
+from fivelenses.activations import labelled_batches
 from fivelenses.lenses.directions import Parameters, layer_parameters, placed
 from fivelenses.lenses.landscape import Measurement
-from fivelenses.models.batches import labelled_batches
 from fivelenses.models.layers import layer_list, part
 
 # Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy; two backward passes

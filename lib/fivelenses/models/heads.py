@@ -1,9 +1,13 @@
-"""Prediction heads on an encoder: one label per sequence, word or pair of words; a span of a passage; a tree.
+"""Prediction heads on an encoder, and the batches that they read: one label per sequence, word or pair of words; a span
+of a passage; a tree.
 
 Transformers provides the first and the span. The others read words, each the mean of its tokens in the last layer, so
 that what is fine-tuned is what is measured later.
 """
 
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -14,27 +18,29 @@ from transformers import (
     MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     AutoConfig,
     AutoModel,
+    BatchEncoding,
+    DataCollatorWithPadding,
     PretrainedConfig,
     PreTrainedModel,
+    PreTrainedTokenizerBase,
 )
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from fivelenses.models.biaffine import BiaffineHead, ParserOutput, parsing_loss
 from fivelenses.models.encoders import Encoder, config, load_weights
+from fivelenses.tasks.encoding import IGNORED, NO_WORD
 
 # The number of words in a unit that a head labels.
 WORDS_PER_UNIT = {"token": 1, "token-pair": 2}
 # The heads that transformers provides.
 LIBRARY = {"sequence": MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, "span": MODEL_FOR_QUESTION_ANSWERING_MAPPING}
 # What a configuration may hold of a head or a run that its weights came from, and what it is without them.
-OF_OLD_HEADS = {
-    "problem_type": None,
-    "output_attentions": False,
-    "output_hidden_states": False,
-    "classifier_dropout": None,
-    "finetuning_task": None,
-}
+OF_OLD_HEADS = dict.fromkeys(("problem_type", "classifier_dropout", "finetuning_task"))
+OF_OLD_HEADS |= {"output_attentions": False, "output_hidden_states": False}
 HEAD_FILE = "head.safetensors"
+TOKEN_COLUMNS = ("input_ids", "attention_mask", "token_type_ids", "word_ids")
+# Widths of batches are rounded up to a multiple of this, which suits a GPU's matrix units.
+WIDTH_MULTIPLE = 8
 
 
 def word_means(states: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,17 +84,10 @@ class WordModel(nn.Module):
         """Choose the encoder's attention."""
         self.encoder.set_attn_implementation(name)
 
-    def words(
-        self,
-        input_ids: torch.Tensor,
-        word_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None,
-        token_type_ids: torch.Tensor | None,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def words(self, word_ids: torch.Tensor, **tokens: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
         """The means of the last layer's words and their token counts, see `word_means`."""
-        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        states = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
-        return word_means(states, word_ids)
+        there = {name: values for name, values in tokens.items() if values is not None}
+        return word_means(self.encoder(**there).last_hidden_state, word_ids)
 
 
 class WordClassifier(WordModel):
@@ -103,17 +102,13 @@ class WordClassifier(WordModel):
         nn.init.normal_(self.classifier.weight, std=encoder.config.initializer_range)
         nn.init.zeros_(self.classifier.bias)
 
+    # The Trainer reads from a signature which columns a model takes.
     def forward(
-        self,
-        input_ids: torch.Tensor,
-        word_ids: torch.Tensor,
-        units: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
+        self, input_ids, word_ids, units, attention_mask=None, token_type_ids=None, labels=None
     ) -> TokenClassifierOutput:
         """Logits (k, labels) of the k `units` (k, 1 + words), each a row of the batch and one or two words in it."""
-        means, _ = self.words(input_ids, word_ids, attention_mask, token_type_ids)
+        tokens = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        means, _ = self.words(word_ids, **tokens)
         of_units = torch.cat([means[units[:, 0], units[:, place]] for place in range(1, units.shape[1])], dim=-1)
         logits = self.classifier(self.dropout(of_units))
         loss = None if labels is None else nn.functional.cross_entropy(logits.float(), labels)
@@ -130,16 +125,11 @@ class Parser(WordModel):
         self.biaffine = BiaffineHead(encoder.config.hidden_size, relations)
 
     def forward(
-        self,
-        input_ids: torch.Tensor,
-        word_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        heads: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
+        self, input_ids, word_ids, attention_mask=None, token_type_ids=None, heads=None, labels=None
     ) -> ParserOutput:
         """Scores of all arcs and their relations, and the loss where `heads` and `labels` (batch, words) are given."""
-        means, counts = self.words(input_ids, word_ids, attention_mask, token_type_ids)
+        tokens = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        means, counts = self.words(word_ids, **tokens)
         arcs, relations = self.biaffine(means, counts > 0)
         loss = None if heads is None else parsing_loss(arcs, relations, heads, labels)
         return ParserOutput(loss=loss, arcs=arcs, relations=relations)
@@ -196,3 +186,54 @@ def read(folder: Path, head: str) -> nn.Module:
     model = _on_words(head, AutoModel.from_pretrained(folder, config=shape), labels)
     model.get_submodule(model.head_name).load_state_dict(weights)
     return model.eval()
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def padded_tokens(
+    columns: Mapping[str, Sequence[Sequence[int]]], pad_token_id: int | None, multiple: int = 1
+) -> dict[str, torch.Tensor]:
+    """The columns of `TOKEN_COLUMNS` that are there, each as a tensor (examples, tokens) whose width is a `multiple`;
+    word numbers are padded with -1, the rest with 0.
+
+    Example:
+        >>> batch = padded_tokens({"input_ids": [[2, 9, 3], [2, 3]], "word_ids": [[-1, 0, -1], [-1, -1]]}, 1, 4)
+        >>> batch["input_ids"].tolist(), batch["word_ids"].tolist()
+        ([[2, 9, 3, 1], [2, 3, 1, 1]], [[-1, 0, -1, -1], [-1, -1, -1, -1]])
+    """
+    longest = max(map(len, columns["input_ids"]))
+    width, values = -(-longest // multiple) * multiple, {"input_ids": pad_token_id or 0, "word_ids": NO_WORD}
+    return {name: _padded(columns[name], values.get(name, 0), width) for name in TOKEN_COLUMNS if name in columns}
+
+
+def _padded(rows: Sequence[Sequence[int]], value: int, width: int) -> torch.Tensor:
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
+
+
+def collator(head: str, tokenizer: PreTrainedTokenizerBase) -> Callable[[list[dict]], BatchEncoding]:
+    """What turns encoded examples into a batch for a kind of head."""
+    if head in LIBRARY:
+        return DataCollatorWithPadding(tokenizer, pad_to_multiple_of=WIDTH_MULTIPLE)
+    return functools.partial(_batch_of_words, tokenizer.pad_token_id)
+
+
+def _batch_of_words(pad_token_id: int | None, rows: list[dict]) -> BatchEncoding:
+    """The tokens, the word of each token and the targets.
+
+    The `units` of all sentences come one below the other, (units, 1 + words): the sentence, then its words; their
+    `labels` follow in the same order. Without units, `heads` and `labels` are those of every word, (sentences, words).
+    """
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    batch = padded_tokens(columns, pad_token_id, WIDTH_MULTIPLE)
+    if "units" in columns:
+        units = [[sentence, *unit] for sentence, of_row in enumerate(columns["units"]) for unit in of_row]
+        batch["units"] = torch.tensor(units)
+        if "labels" in columns:
+            batch["labels"] = torch.tensor(list(chain.from_iterable(columns["labels"])))
+    else:
+        # Words that were cut off are the last ones and have no place.
+        words = 1 + int(batch["word_ids"].max())
+        for name in {"heads", "labels"} & {*columns}:
+            batch[name] = _padded([of_row[:words] for of_row in columns[name]], IGNORED, words)
+    return BatchEncoding(batch)

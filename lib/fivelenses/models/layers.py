@@ -74,6 +74,16 @@ def projections(model: nn.Module, layer: int) -> dict[str, nn.Linear]:
     return {name: module.get_submodule(path) for name, path in zip(PARTS, PROJECTIONS[kind], strict=True)}
 
 
+def changed_layers(model: nn.Module, pretrained: nn.Module) -> tuple[int, ...]:
+    """The layers 0…L that have a weight that is not equal, to the last bit."""
+
+    def equal(layer: int) -> bool:
+        ours, theirs = (part(one, layer).state_dict() for one in (model, pretrained))
+        return all(torch.equal(ours[name].cpu(), tensor.cpu()) for name, tensor in theirs.items())
+
+    return tuple(layer for layer in range(len(layer_list(model)) + 1) if not equal(layer))
+
+
 def freeze(model: nn.Module, layers: Iterable[int]) -> None:
     """Exclude the parameters of these layers (0: embeddings) from training."""
     for one in [part(model, layer) for layer in layers]:

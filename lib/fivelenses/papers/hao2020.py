@@ -4,7 +4,7 @@ pre-trained, layer rolled back, seed against seed, data set against data set.
 The paper counts 24 layers from 0; here layers are 1…L, so its layers 0–10 are our 1–11, the lower 11/24 of any encoder.
 
 The `control` is empty for the fine-tuned models, `twin` and `functional twin` for what moved as far at random
-(`models.twins`), `shuffled labels` for models that were trained on such, `all` for what belongs to all. Each comparison
+(`models.controls`), `shuffled labels` for models trained on such, `all` for what belongs to all. Each comparison
 is made on all examples (`fold` −1) and without each of ten folds, where only SVCCA and JS divergence are measured.
 """
 

@@ -30,9 +30,9 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.activations import Activations, represent
-from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.checkpoints.tables import flat_labels
 from fivelenses.comparison import (
     CCA,
     RSA,
@@ -47,9 +47,8 @@ from fivelenses.comparison import (
 from fivelenses.lenses.moments import Moments, bytes_needed
 from fivelenses.lenses.similarities import DebiasedCKA, mutual_neighbours, procrustes_distance
 from fivelenses.models import encoders
+from fivelenses.models.controls import moved_at_random, symmetries_of
 from fivelenses.models.layers import layer_list, roll_back
-from fivelenses.models.symmetries import symmetries_of
-from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.papers.models import Log, converged, pretrained
 from fivelenses.papers.readings import (

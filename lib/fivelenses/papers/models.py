@@ -1,4 +1,4 @@
-"""The models that chapters measure, fine-tuned ones and their twins (see `models.twins`), and the examples they read.
+"""The models that chapters measure, fine-tuned ones and their twins (`models.controls`), and the examples they read.
 
 A functional twin has moved as far as the model in its last layer, on sentences of the model's own task.
 """
@@ -14,7 +14,7 @@ from fivelenses import tasks
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import last_layer_movement
 from fivelenses.models import encoders
-from fivelenses.models.twins import moved_at_random, scale_of_equal_movement
+from fivelenses.models.controls import moved_at_random, scale_of_equal_movement
 from fivelenses.records import FINE_TUNED, FUNCTIONAL_TWIN, RANDOM_ENCODER, SHUFFLED, TWINS
 from fivelenses.tasks import subset
 from fivelenses.tasks.examples import encode, with_examples

@@ -13,13 +13,13 @@ import pandas as pd
 from torch import nn
 
 from fivelenses.activations import represent
-from fivelenses.checkpoints.predictions import flat_labels
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint, check_finite
+from fivelenses.checkpoints.tables import flat_labels
 from fivelenses.lenses import mlp_probe
+from fivelenses.models.controls import moved_at_random
 from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
-from fivelenses.models.twins import moved_at_random
 from fivelenses.papers.models import converged, pretrained
 from fivelenses.records import AFTER, BEFORE, FINE_TUNED, SHARED, SHUFFLED, TWIN
 from fivelenses.tasks import subset
