@@ -161,23 +161,24 @@ class Job:
 
 
 def ask(run: str, part) -> None:
-    """Execute what a chapter's notebook measures, with `part(measurements, place, function, arguments, group)` in the
-    place of measuring a group.
-    """
-    from fivelenses.run import Measurements
+    """Execute what a chapter's notebook measures, each group by `part(measure, place, function, arguments, group)`."""
+    from fivelenses.run import Run
 
     chapter, parameters = chosen_settings(run)
     places = itertools.count()
 
-    class Asked(Measurements):
+    class Asked(Run):
         def _part(self, function, arguments, group, groups):
             if function.__name__ in NEEDED_TO_ASK:
                 return super()._part(function, arguments, group, groups)
             part(super()._part, next(places), function, arguments, group)
             return {}
 
-    measurements = Asked(chapter, parameters, lambda line: print(f"chapter {run[0]}: {line}", flush=True))
-    names = {"run": MeasuringRun(measure=measurements.measure, settings=parameters), "settings": parameters}
+        def log(self, line: str) -> None:
+            print(f"chapter {run[0]}: {line}", flush=True)
+
+    asked = Asked(chapter, "", parameters, Path())
+    names = {"run": MeasuringRun(measure=asked.measure, settings=parameters), "settings": parameters}
     for statement in _statements(chapter.notebook.with_suffix(".py")):
         exec(compile(ast.Module([statement], []), chapter.slug, "exec"), names)
 

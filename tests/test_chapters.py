@@ -11,8 +11,8 @@ from fivelenses import catalogue, report
 from fivelenses.chapters import CHAPTERS, PROFILES, ParameterError, parse_parameters, settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
-from fivelenses.dry_run import dry_run
-from fivelenses.execution import RunError, check_inputs
+from fivelenses.execution import RunError
+from fivelenses.inputs import check_inputs, dry_run
 from fivelenses.models import encoders
 from fivelenses.publishing import publish
 from fivelenses.sweep import points
@@ -150,11 +150,11 @@ def test_a_table_is_a_chapters_only_task_with_the_roles_that_it_needs(number, ta
 
 
 def test_sweeps_and_reports_take_tables(tables):
-    found = points(1, "tiny", [{"tasks": ANIMALS}, {"tasks": "rte"}])
+    found = points(1, "tiny", {"tasks": [ANIMALS, "rte"]})
     assert found[0].values["tasks"] == name_of(ANIMALS)
-    parts = {part.chapter.number: part for part in report.plan("toy-bert/seed-1", tasks=[ANIMALS, "rte"])}
-    assert [catalogue.find(name).title for name in parts[1].overrides["tasks"]] == ["animals", "RTE"]
-    assert parts[1].narrowed and not parts[3].narrowed and "tasks" not in parts[3].overrides
+    jobs = {job.chapter.number: job for job in report.plan("toy-bert/seed-1", tasks=[ANIMALS, "rte"])}
+    assert [catalogue.find(name).title for name in jobs[1].overrides["tasks"]] == ["animals", "RTE"]
+    assert "tasks" not in jobs[3].overrides
 
 
 def test_a_table_is_trained_and_its_classes_are_said_before(tables):

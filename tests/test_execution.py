@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fivelenses import execution
+from fivelenses import execution, inputs
 from fivelenses.chapters import folder_name, settings
 from fivelenses.execution import RunError
 from fivelenses.files import runs_folder
@@ -30,17 +30,16 @@ def folder(first_run, chapter):
 def test_a_run_is_executed_once_and_then_current(first_run, folder):
     lines = []
     second = execution.run(1, "tiny", log=lines.append)
-    assert second == folder and lines == [f"chapter 1, tiny: current, in {folder}"]
+    assert second == folder and lines == [f"Chapter 1, tiny: current, in {folder}"]
     facts = json.loads((folder / "run.json").read_text())
     assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
 
 
 def test_a_change_of_code_makes_a_run_stale(folder, chapter):
-    parameters = settings(1, "tiny").model_dump(mode="json")
-    assert execution.state(chapter, folder, parameters) == ""
-    assert "have changed since" in execution.state(chapter, folder, {})
+    job = execution.of_chapter(1, "tiny")
+    assert job.place == folder and job.reason == ""
     write_notebook(BEGIN, "run.finish()  # changed")
-    assert "have changed since" in execution.state(chapter, folder, parameters)
+    assert "have changed since" in job.reason
 
 
 def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
@@ -55,7 +54,7 @@ def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
     [
         (lambda notebook: write_notebook(BEGIN, "pass"), "without run.finish"),
         (lambda notebook: notebook.with_suffix(".py").write_text("# %%\n1\n"), "make pair"),
-        (Path.unlink, "1-attention-svcca.ipynb is missing"),
+        (Path.unlink, "or one is missing: run `make pair`"),
     ],
     ids=["without an end", "halves that differ", "missing"],
 )
@@ -76,8 +75,8 @@ def test_where_all_is_current_no_worker_is_started(folder, chapter, monkeypatch)
 
 
 def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
-    monkeypatch.setattr(execution, "MIN_DISK", 10**18)
-    with pytest.raises(RunError, match="make room first"):
+    monkeypatch.setattr(inputs, "MIN_DISK", 10**18)
+    with pytest.raises(RunError, match="make room"):
         execution.run(1, "tiny", log=lambda line: None)
 
 

@@ -1,13 +1,13 @@
 """Files of a finished run are found when they are not as they were written, to the single bit."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from fivelenses import execution, judging, records
+from fivelenses import judging, records
 from fivelenses.book import pages
-from fivelenses.chapters import CHAPTERS
-from fivelenses.execution import EXECUTED
+from fivelenses.execution import EXECUTED, of_chapter
 from fivelenses.files import checksums, damaged
 from fivelenses.judging import CANNOT_BE_TESTED, Verdict
 from tests.book.judged import CLAIMS
@@ -48,7 +48,7 @@ def test_one_flipped_bit_or_a_lost_file_is_found(run, name):
 @pytest.mark.parametrize("content", ["{", "{}", '{"files": '])
 def test_a_run_with_damaged_facts_is_made_again(run, content):
     (run / "run.json").write_text(content)
-    assert execution.state(CHAPTERS[1], run, {})
+    assert replace(of_chapter(1, "tiny"), place=run).reason
 
 
 @pytest.mark.parametrize("run", pages.published_runs(), ids=lambda run: f"{run.name}/{run.chapter.slug}")
@@ -59,10 +59,9 @@ def test_committed_records_are_as_they_were_written(run):
         assert not records.read(file).table.empty
 
 
-def test_a_damaged_local_run_is_made_again(run, monkeypatch):
-    monkeypatch.setattr(execution, "run_digest", lambda *_: "same")
-    facts = {"digest": "same", "files": checksums(run)}
-    (run / "run.json").write_text(json.dumps(facts))
-    assert execution.state(CHAPTERS[1], run, {}) == ""
+def test_a_damaged_local_run_is_made_again(run):
+    job = replace(of_chapter(1, "tiny"), place=run)
+    (run / "run.json").write_text(json.dumps({"digest": job.digest, "files": checksums(run)}))
+    assert job.reason == ""
     (run / "table.parquet").write_bytes(b"other")
-    assert execution.state(CHAPTERS[1], run, {}) == "its table.parquet is damaged"
+    assert job.reason == "its table.parquet is damaged"

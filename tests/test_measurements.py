@@ -60,7 +60,7 @@ def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):
 def test_a_measurement_of_nothing_says_so_where_it_is_published(run):
     reason = "its parameters ask for nothing of the kind"
     assert run.measure("count", over={"factor": []}) == Missing("count", reason)
-    assert run.measurements.not_measured == {"count": reason}
+    assert run.not_measured == {"count": reason}
 
 
 def test_a_measurement_may_give_several_tables_and_is_made_again_if_it_was_killed_between_two(run):
@@ -119,7 +119,7 @@ def test_a_value_is_measured_on_its_own_models_and_a_run_of_more_takes_what_was_
         "rte–sst2": ["rte-1", "rte-2", "sst2-1", "sst2-2"],
     }
     assert sorted(trained) == ["rte-1", "rte-2", "sst2-1", "sst2-2"]
-    assert len(again.measurements.files["of_pair"]) == 5 and table["models"].eq(2).all(), "one is of no model"
+    assert len(again.summary()["records"]["of_pair"]) == 5 and table["models"].eq(2).all(), "one is of no model"
 
 
 def test_what_measuring_held_is_told_by_a_run_that_only_reads_the_record(run, monkeypatch):
@@ -127,7 +127,7 @@ def test_what_measuring_held_is_told_by_a_run_that_only_reads_the_record(run, mo
         monkeypatch.setattr(processes, "peak_memory", lambda most=most: most)
         again = Run(run.chapter, run.profile, run.settings, run.folder)
         again.measure("count")
-        assert again.measurements.summary()["peak_memory"] == 8e9
+        assert again.summary()["peak_memory"] == 8e9
     assert calls == [1]
 
 
@@ -145,7 +145,7 @@ def test_a_published_run_reads_and_never_measures(run, tmp_path):
         records.write(folder / "count.parquet", record)
         published = Run(run.chapter, run.profile, run.settings, run.folder, folder)
         assert published.measure("count")["value"].tolist() == [7] and not calls
-        assert published.measurements.outdated == outdated and list(published.measurements.addresses) == ["a"]
+        assert published.outdated == outdated and published.summary()["specifications"] == ["a"]
     lacking = published.measure("of_models", over=lambda: 1 / 0)
     assert lacking == Missing("of_models", "it was published before chapters measured this")
     assert published.measure("several") == Missing("several", "it took too long")

@@ -1,5 +1,8 @@
 """A report on an encoder: what would run is known before it runs, and the page holds its claims and pictures."""
 
+import shutil
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
@@ -7,7 +10,7 @@ from transformers import BertConfig, BertModel
 
 from fivelenses import judging, report
 from fivelenses.book.pages import BookRun
-from fivelenses.chapters import CHAPTERS, ParameterError, settings
+from fivelenses.chapters import CHAPTERS, ParameterError
 from fivelenses.execution import RunError
 from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
@@ -30,14 +33,12 @@ def local(profile):
 
 
 def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chosen():
-    parts = report.plan("toy-bert/seed-2", "tiny", ["rte", "sst2"], {"seeds": [3, 4], "training_examples": 50})
-    assert [part.chapter.number for part in parts] == local("tiny")
-    for part in parts:
-        chosen = settings(part.chapter.number, "tiny", **part.overrides)
+    jobs = report.plan("toy-bert/seed-2", "tiny", ["rte", "sst2"], {"seeds": [3, 4], "training_examples": 50})
+    assert [job.chapter.number for job in jobs] == local("tiny")
+    for chosen in (job.parameters for job in jobs):
         assert set(chosen.encoders_used()) <= {"toy-bert/seed-2", "random:toy-bert/seed-2"}
         assert chosen.seeds == (3, 4) and {chosen.examples_of(task) for task in chosen.tasks} == {50}
-        assert part.narrowed == (set(chosen.tasks) <= {"rte", "sst2"})
-    assert parts[0].narrowed and not parts[4].narrowed
+    assert set(jobs[0].parameters.tasks) == {"rte", "sst2"} != set(jobs[4].parameters.tasks)
 
 
 def test_a_task_that_no_chapter_has_is_refused():
@@ -68,50 +69,46 @@ def test_the_books_run_stands_beside_unless_it_is_the_same(run_folder, monkeypat
     assert page.count('<section class="view"') == views
 
 
-def test_a_chapter_that_fails_leaves_the_others_on_the_page(run_folder, tmp_path, monkeypatch):
+@pytest.fixture
+def executed(run_folder, tmp_path, monkeypatch):
+    """The numbers of the chapters that are executed; those of `failures` fail, the others have that run."""
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    ran = SimpleNamespace(numbers=[], failures={})
 
-    def run(number, profile, overrides, log):
-        if number != 1:
-            raise RunError(f"Chapter {number} failed here.")
-        return run_folder
+    def execute(job, log):
+        ran.numbers.append(job.chapter.number)
+        if error := ran.failures.get(job.chapter.number):
+            raise error
+        shutil.copytree(run_folder, job.place)
 
-    monkeypatch.setattr(report.execution, "run", run)
+    monkeypatch.setattr(report, "execute", execute)
+    return ran
+
+
+def test_a_chapter_that_fails_leaves_the_others_on_the_page(executed, tmp_path):
+    executed.failures = {2: RunError("Chapter 2, tiny: a cell failed."), 4: SourceError("A table is missing.")}
     page, failures = report.report("toy-bert/seed-0", log=lambda line: None)
+    assert failures == ["Chapter 2, tiny: a cell failed.", "Chapter 4, tiny: A table is missing."]
+    assert all(sentence in page.read_text() for sentence in failures)
     assert page == tmp_path / "runs" / "reports" / "toy-bert-seed-0-tiny" / "index.html"
-    assert len(failures) == len(local("tiny")) - 1 and all(sentence in page.read_text() for sentence in failures)
     assert [file.name for file in page.parent.parent.iterdir()] == ["toy-bert-seed-0-tiny"]
     table = pd.read_parquet(page.with_name("claims.parquet"))
-    assert table[["encoder", "profile", "chapter"]].drop_duplicates().values.tolist() == [
-        ["toy-bert/seed-0", "tiny", 1]
-    ]
+    assert set(table["chapter"]) == {*local("tiny")} - {2, 4} and set(table["encoder"]) == {"toy-bert/seed-0"}
     assert set(table["group"]) == {"mrpc", "sst2"} and set(table["verdict"]) == {CONTRADICTED}
 
 
-def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(run_folder, tmp_path, monkeypatch):
-    monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+def test_a_chapter_that_needs_more_layers_is_left_out_before_anything_runs(executed, tmp_path):
     shape = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=1000)
     BertModel(shape).save_pretrained(tmp_path / "one")
     encoders.tokenizer(encoders.locate("toy-bert/seed-0")).save_pretrained(tmp_path / "one")
-    ran, lines = [], []
-
-    def run(number, profile, overrides, log):
-        ran.append(number)
-        if number == 4:
-            raise SourceError("A table is missing.")
-        return run_folder
-
-    monkeypatch.setattr(report.execution, "run", run)
+    lines = []
     page, failures = report.report(str(tmp_path / "one"), log=lines.append)
-    assert ran == [number for number in local("tiny") if CHAPTERS[number].parameters.fewest_layers <= 1]
-    assert ran != local("tiny") and failures == ["Chapter 4, tiny: A table is missing."]
+    assert executed.numbers == [one for one in local("tiny") if CHAPTERS[one].parameters.fewest_layers <= 1]
+    assert executed.numbers != local("tiny") and not failures
     assert lines[1] == "Chapter 3 is left out: it needs more layers." and lines[1] in page.read_text()
 
 
-def test_a_report_without_any_chapter_is_an_error(monkeypatch):
-    def run(number, profile, overrides, log):
-        raise RunError(f"Chapter {number} failed here.")
-
-    monkeypatch.setattr(report.execution, "run", run)
-    with pytest.raises(RunError, match="No chapter could be run on toy-bert/seed-0: Chapter 1 failed here."):
+def test_a_report_without_any_chapter_is_an_error(executed):
+    executed.failures = {number: RunError("It failed here.") for number in local("tiny")}
+    with pytest.raises(RunError, match="No chapter could be run on toy-bert/seed-0: Chapter 1, tiny: It failed here."):
         report.report("toy-bert/seed-0", log=lambda line: None)

@@ -64,10 +64,10 @@ def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):
     card = tmp_path / "cards.html"
     card.write_bytes(execution.CARDS[0].read_bytes())
     monkeypatch.setattr(execution, "CARDS", [card, *execution.CARDS[1:]])
-    before = execution.run_digest(find_chapter(1), {})
-    assert execution.run_digest(find_chapter(1), {}) == before
+    before = execution.of_chapter(1, "tiny").digest
+    assert execution.of_chapter(1, "tiny").digest == before
     card.write_text("another")
-    assert execution.run_digest(find_chapter(1), {}) != before
+    assert execution.of_chapter(1, "tiny").digest != before
 
 
 def test_a_notebook_run_by_hand_never_writes_into_a_finished_run(monkeypatch, tmp_path):

@@ -3,71 +3,45 @@
 import re
 import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from fivelenses import sweep as sweeps
-from fivelenses.chapters import ParameterError
 from fivelenses.cli import app
-from fivelenses.sweep import expand, gather, points, read_grid, sweep
+from fivelenses.sweep import gather, points, sweep
 from tests.homes import BEGIN, make_home, write_notebook
 
 # --- points -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_grid_of_two_names_by_hand():
-    grid = read_grid(["tasks=rte,mrpc", "learning_rate=1e-4,5e-4"])
-    made = points(1, "tiny", expand(grid), {"seeds": [3]})
+    made = points(1, "tiny", {"tasks": ["rte", ["rte", "cola"]], "epochs": [1, 0.5, 1.0]}, {"seeds": [3]})
     assert [point.name for point in made] == [
-        "1-tasks=rte,learning_rate=0.0001",
-        "2-tasks=rte,learning_rate=0.0005",
-        "3-tasks=mrpc,learning_rate=0.0001",
-        "4-tasks=mrpc,learning_rate=0.0005",
+        "1-tasks=rte,epochs=1",
+        "2-tasks=rte,epochs=0.5",
+        "3-tasks=-rte-,-cola-,epochs=1",
+        "4-tasks=-rte-,-cola-,epochs=0.5",
     ]
-    assert made[1].overrides == {"seeds": [3], "tasks": ["rte"], "learning_rate": 0.0005}
-    assert made[1].values == {"tasks": "rte", "learning_rate": 0.0005}
-
-
-def test_a_list_of_points_has_a_column_for_every_name_in_it_and_each_run_once():
-    made = points(
-        1, "tiny", [{"tasks": "rte", "epochs": 1}, {"tasks": ["rte", "cola"]}, {"tasks": "rte", "epochs": 1.0}]
-    )
-    assert [point.overrides for point in made] == [{"tasks": ["rte"], "epochs": 1.0}, {"tasks": ["rte", "cola"]}]
-    # A name that a point does not give has the profile's value there.
-    assert made[0].values == {"tasks": "rte", "epochs": 1.0} and made[1].values["tasks"] == '["rte", "cola"]'
+    assert made[1].job.overrides == {"seeds": [3], "tasks": ["rte"], "epochs": 0.5}
+    assert [point.values for point in made[1:3]] == [
+        {"tasks": "rte", "epochs": 0.5},
+        {"tasks": '["rte", "cola"]', "epochs": 1.0},
+    ]
 
 
 @pytest.mark.parametrize("encoder", ["google-bert/bert-base-uncased", "/a/very/long/path" * 20, "with spaces"])
 def test_the_name_of_a_point_is_the_name_of_a_file(encoder):
-    names = [point.name for point in points(1, "tiny", [{"encoder": encoder}, {"encoder": f"{encoder}x"}])]
+    names = [point.name for point in points(1, "tiny", {"encoder": [encoder, f"{encoder}x"]})]
     assert len(set(names)) == 2
     assert all(len(name) <= 60 and re.fullmatch(r"[\w.,=+-]+", name) for name in names)
 
 
-def test_a_point_that_does_not_fit_is_named_before_anything_starts():
-    with pytest.raises(ParameterError, match="The point seeds=zero does not fit. Chapter 1, seeds"):
-        points(1, "tiny", [{"seeds": 0}, {"seeds": "zero"}])
-
-
 # --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_table_can_be_taken_out_again_as_it_was_put_in():
-    first = pd.DataFrame({"layer": [1, 2], "js": [0.1, 0.2]})
-    second = pd.DataFrame({"task": ["rte"], "score": [0.9]})
-    whole = gather([({"point": "p", "keep": 0.5}, "figure", first), ({"point": "q", "keep": 0.9}, "table", second)])
-    assert list(whole.columns) == ["point", "keep", "exhibit", "row", "layer", "js", "task", "score"]
-    back = whole[whole["exhibit"] == "figure"].dropna(axis=1).sort_values("row")
-    pd.testing.assert_frame_equal(back[["layer", "js"]], first, check_dtype=False)
-    assert whole["keep"].tolist() == [0.5, 0.5, 0.9]
-    assert whole.loc[2, "layer":"js"].isna().all()
 
 
 def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
@@ -76,6 +50,7 @@ def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
     whole = gather([({"point": "p", "rate": 0.1}, "a", first), ({"point": "q", "rate": None}, "b", second)])
     whole.to_parquet(tmp_path / "whole.parquet", index=False)
     read = pd.read_parquet(tmp_path / "whole.parquet")
+    assert list(read.columns) == ["point", "rate", "exhibit", "row", "seed", "diverged", "steps", "mixed"]
     assert read["seed"].tolist() == ["3", "0–1"] and read["diverged"].tolist() == [1, 2]
     assert read["steps"].tolist() == ["[1, 2]", "[3]"] and read["mixed"].tolist() == ["1.5", "few"]
     # Also where a point leaves it open.
@@ -125,19 +100,6 @@ run.finish()
 """
 
 
-@dataclass
-class Swept:
-    """What is left of the sweep with a killed worker: its printed result, and whether the notebook ended."""
-
-    home: Path
-    result: Result
-    notebook_ended: bool
-
-    def __post_init__(self):
-        self.folder = self.home / "runs" / "sweeps" / "toy"
-        self.table = pd.read_parquet(self.folder / "sweep.parquet")
-
-
 def wait_until(holds) -> bool:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and not holds():
@@ -169,7 +131,9 @@ def swept(tmp_path_factory):
         result = CliRunner().invoke(app, command)
         over.set()
         killer.join()
-        yield Swept(home, result, ended == [True])
+        folder = home / "runs" / "sweeps" / "toy"
+        table = pd.read_parquet(folder / "sweep.parquet")
+        yield SimpleNamespace(home=home, result=result, folder=folder, table=table, notebook_ended=ended == [True])
 
 
 def test_the_notebook_of_a_killed_worker_ends_with_it_and_the_point_begins_again(swept):
@@ -213,25 +177,25 @@ def test_progress_is_a_line_per_event_and_a_point_that_fails_is_tried_again_and_
 
 def test_a_sweep_whose_points_are_current_runs_nothing(swept, monkeypatch, capsys):
     monkeypatch.setattr(sweeps, "connect", None)
-    made = points(1, "tiny", expand({"seeds": [1, 0]}), {"tasks": "rte"})
-    outcome = sweep(1, "tiny", made)
-    assert "2 points, 2 current, 0 to run" in capsys.readouterr().out and not outcome.missing
-    again = pd.read_parquet(outcome.table)
+    made = points(1, "tiny", {"seeds": [1, 0]}, {"tasks": "rte"})
+    folder, missing = sweep(made)
+    assert "2 points, 2 current, 0 to run" in capsys.readouterr().out and not missing
+    again = pd.read_parquet(folder / "sweep.parquet")
     pd.testing.assert_frame_equal(
         again.sort_values(["seeds", "exhibit", "row"], ignore_index=True).drop(columns="point"),
         swept.table.sort_values(["seeds", "exhibit", "row"], ignore_index=True).drop(columns="point"),
     )
     # The same points are the same sweep, in whatever order.
-    assert sweep(1, "tiny", made[::-1]).folder == outcome.folder
+    assert sweep(made[::-1])[0] == folder
 
 
 def test_a_done_point_is_done_and_a_lost_one_is_named(swept, monkeypatch):
     # The cluster forgets what was done when its workers are lost; the disk does not.
-    made = points(1, "tiny", expand({"seeds": [0, 5]}), {"tasks": "rte"})
+    made = points(1, "tiny", {"seeds": [0, 5]}, {"tasks": "rte"})
     monkeypatch.setattr(sweeps, "_run", lambda *_: {"2-seeds=5": "its worker was lost"})
-    outcome = sweep(1, "tiny", made, "lost")
-    assert outcome.missing == {"2-seeds=5": "its worker was lost"}
-    assert set(pd.read_parquet(outcome.table)["point"]) == {"1-seeds=0"}
+    folder, missing = sweep(made, "lost")
+    assert missing == {"2-seeds=5": "its worker was lost"}
+    assert set(pd.read_parquet(folder / "sweep.parquet")["point"]) == {"1-seeds=0"}
 
 
 def test_slurm_jobs_run_one_point_at_a_time_on_all_their_cores(monkeypatch, tmp_path):

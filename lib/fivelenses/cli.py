@@ -3,7 +3,6 @@
 Every error that a user can cause ends in one sentence and exit status 2.
 """
 
-import contextlib
 import os
 import re
 import signal
@@ -17,10 +16,10 @@ from fivelenses.files import RunError
 try:
     import typer
     from typer import Argument, Option
+
+    from fivelenses.chapters import check_device, find_chapter, parse_parameters, settings
 except ModuleNotFoundError:
     sys.exit("fivelenses: the command needs `pip install 'fivelenses[book]'`; without it there are the lenses alone.")
-
-app = typer.Typer(no_args_is_help=True)
 
 Profile = Annotated[
     str, Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
@@ -31,17 +30,20 @@ Parameters = Annotated[
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Print what would be fetched and trained, and start nothing.")]
 Workers = Annotated[int | None, Option(min=1, help="Processes side by side, or Slurm jobs; by default as cores allow.")]
-CALLER_VARIABLE = "FIVELENSES_ENDS_WITH_CALLER"  # set by the Makefile
 
 
-@contextlib.contextmanager
-def _one_sentence():
-    """Turn an error that the library words itself into one line and an exit status, without a traceback."""
-    try:
-        yield
-    except (RunError, ValueError, OSError) as error:
-        typer.echo(f"fivelenses: {error}", err=True)
-        raise typer.Exit(2) from None
+class _OneSentence(typer.core.TyperGroup):
+    """Commands whose errors, as far as a user can cause them, are one line without a traceback."""
+
+    def invoke(self, context):
+        try:
+            return super().invoke(context)
+        except (RunError, ValueError, OSError) as error:
+            typer.echo(f"fivelenses: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(cls=_OneSentence, no_args_is_help=True)
 
 
 def _say_version(asked: bool) -> None:
@@ -51,7 +53,6 @@ def _say_version(asked: bool) -> None:
 
 
 @app.callback()
-@_one_sentence()
 def main(
     _version: Annotated[
         bool, Option("--version", callback=_say_version, is_eager=True, help="Print the version and end.")
@@ -60,14 +61,13 @@ def main(
     """Five papers on what fine-tuning does to BERT, rerun."""
     # A request to end unwinds the program, so that what it started ends with it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    if os.environ.pop(CALLER_VARIABLE, ""):
+    if os.environ.pop("FIVELENSES_ENDS_WITH_CALLER", ""):
         from fivelenses.processes import end_with_caller
 
         end_with_caller()
 
 
 @app.command()
-@_one_sentence()
 def run(
     chapter: Annotated[str, Argument(help="A chapter's number, or `all`.")],
     profile: Profile = "tiny",
@@ -77,8 +77,6 @@ def run(
     page: Annotated[bool, Option("--page", help="Build the run's page, too, as a book of one page.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
-    from fivelenses.chapters import find_chapter, parse_parameters, settings
-
     overrides = parse_parameters(parameter)
     if chapter == "all":
         if overrides or dry_run or page:
@@ -89,9 +87,9 @@ def run(
     elif not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     elif dry_run:
-        from fivelenses.dry_run import dry_run as lines
+        from fivelenses import inputs
 
-        typer.echo("\n".join(lines(int(chapter), [settings(int(chapter), profile, **overrides)])))
+        typer.echo("\n".join(inputs.dry_run(int(chapter), [settings(int(chapter), profile, **overrides)])))
     else:
         from fivelenses.execution import run as execute
 
@@ -104,7 +102,6 @@ def run(
 
 
 @app.command()
-@_one_sentence()
 def train(
     chapter: Annotated[int, Argument(help="The chapter whose models are fine-tuned.")],
     profile: Profile = "tiny",
@@ -115,9 +112,8 @@ def train(
 
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
     """
-    from fivelenses.chapters import check_device, parse_parameters, settings
     from fivelenses.checkpoints.finetuning import prepare
-    from fivelenses.execution import check_inputs
+    from fivelenses.inputs import check_inputs
 
     parameters = settings(chapter, profile, **parse_parameters(parameter))
     check_device(parameters)
@@ -127,14 +123,13 @@ def train(
 
 
 @app.command()
-@_one_sentence()
 def sweep(
     chapter: Annotated[int, Argument(help="The chapter that is run at every point.")],
     more: Annotated[list[str] | None, Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")] = None,
     profile: Profile = "tiny",
     grid: Annotated[list[str], Option("--grid", help="name=value,value; every combination is a point.")] = [],  # noqa: B006
     parameter: Parameters = [],  # noqa: B006
-    name: Annotated[str | None, Option(help="Of its folder under runs/sweeps; made from the points.")] = None,
+    name: Annotated[str, Option(help="Of its folder under runs/sweeps; made from the points.")] = "",
     workers: Workers = None,
     scheduler: Annotated[str | None, Option(help="The address of a running dask scheduler.")] = None,
     slurm: Annotated[str | None, Option(help="Run as Slurm jobs: queue=gpu,cores=8,memory=32GB,…")] = None,
@@ -146,30 +141,27 @@ def sweep(
     Points whose run is current are not run again: the same command continues where it was interrupted.
     """
     from fivelenses import sweep as sweeps
-    from fivelenses.chapters import parse_parameters
 
     if scheduler and (workers or slurm):
         raise ValueError("A running cluster has its own workers: give --scheduler without --workers and --slurm.")
-    entries = sweeps.expand(sweeps.read_grid([*grid, *(more or [])])) if grid else []
-    points = sweeps.points(chapter, profile, entries, parse_parameters(parameter))
+    # A list can be one of the values.
+    values = (text.partition("=") for text in [*grid, *(more or [])])
+    named = parse_parameters([f"{name}=[{several}]" for name, _, several in values])
+    points = sweeps.points(chapter, profile, named, parse_parameters(parameter))
     if dry_run:
-        from fivelenses.dry_run import dry_run as lines
+        from fivelenses import inputs
 
-        jobs = [point.job(chapter, profile) for point in points]
-        pending = [job.parameters for job in jobs if job.reason]
+        pending = [point.job.parameters for point in points if point.job.reason]
         typer.echo(f"{len(points)} points, {len(points) - len(pending)} current, {len(pending)} to run")
-        typer.echo("\n".join(lines(chapter, pending) if pending else []))
+        typer.echo("\n".join(inputs.dry_run(chapter, pending) if pending else []))
         return
-    cluster = {"workers": workers, "scheduler": scheduler, "slurm": slurm}
-    swept = sweeps.sweep(chapter, profile, points, name, retries, **cluster)
-    if swept.missing:
-        for point in swept.missing:
-            typer.echo(f"fivelenses: {point} has no run; its log is {swept.folder / point}.log", err=True)
-        raise typer.Exit(1)
+    folder, missing = sweeps.sweep(points, name, retries, workers=workers, scheduler=scheduler, slurm=slurm)
+    for point in missing:
+        typer.echo(f"fivelenses: {point} has no run; its log is {folder / point}.log", err=True)
+    raise typer.Exit(int(bool(missing)))
 
 
 @app.command()
-@_one_sentence()
 def report(
     encoder: Annotated[str, Argument(help="A name of the hub, a folder, or an entry of the mirror.")],
     tasks: Annotated[
@@ -179,20 +171,16 @@ def report(
     parameter: Parameters = [],  # noqa: B006
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
-    from fivelenses.chapters import parse_parameters
     from fivelenses.report import report as run_report
 
     # A table may name its columns, FILE:text=…,label=….
     named = [task.strip() for task in re.split(r",(?!\w+=)", tasks) if task.strip()]
     page, failures = run_report(encoder, profile, named, parse_parameters(parameter), typer.echo)
     typer.echo(f"The report is at {page}")
-    if failures:
-        typer.echo(f"fivelenses: chapters that failed: {len(failures)}; the page says which.", err=True)
-        raise typer.Exit(1)
+    raise typer.Exit(int(bool(failures)))
 
 
 @app.command()
-@_one_sentence()
 def compare(
     before: Annotated[str, Argument(help="A folder, a name of the hub, or an entry of the mirror.")],
     after: Annotated[str, Argument(help="What became of it; likewise.")],
@@ -210,7 +198,6 @@ def compare(
 
 
 @app.command()
-@_one_sentence()
 def book(
     run: Annotated[
         bool, Option("--run", help="Run this machine's own chapters first; a book without them comes before.")
@@ -225,7 +212,6 @@ def book(
 
 
 @app.command()
-@_one_sentence()
 def publish(
     chapter: Annotated[int, Argument(help="The chapter whose run is published.")],
     profile: Profile = "small",
@@ -236,7 +222,6 @@ def publish(
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
     from fivelenses import publishing
-    from fivelenses.chapters import parse_parameters
 
     if stamp:
         for folder in publishing.stamp(chapter):
@@ -246,7 +231,6 @@ def publish(
 
 
 @app.command()
-@_one_sentence()
 def doctor(
     prune: Annotated[bool, Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
 ) -> None:

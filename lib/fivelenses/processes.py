@@ -1,5 +1,5 @@
 """Processes that compute side by side, all of which end with the one that started them, however that one ends; and the
-cores and the memory that a process may use.
+memory that a process may use.
 
 A worker of dask's sees its parent's end by a pipe that the parent alone holds open, a notebook's kernel by its parent's
 number, and a command that was told to by `end_with_caller`.
@@ -7,24 +7,25 @@ number, and a command that was told to by `end_with_caller`.
 
 import logging
 import os
+import re
 import resource
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import joblib
 
 if TYPE_CHECKING:
     from distributed import Client
 
 SECONDS_BETWEEN_LINES = 30.0
-CORES_VARIABLE = "FIVELENSES_CORES"
 MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
 SHARE = 1 / 3  # of memory for what is gathered in a stream; the rest is for the models and the rest of the machine
-CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def end_with_caller() -> None:
@@ -57,15 +58,6 @@ def repeated(action: Callable[[], None], seconds: float | None = None) -> Iterat
         thread.join()
 
 
-def cores() -> int:
-    """The cores that this process may use: FIVELENSES_CORES, or those that the system gives it."""
-    if named := os.environ.get(CORES_VARIABLE):
-        if not named.isdecimal() or int(named) < 1:
-            raise ValueError(f"{CORES_VARIABLE} is {named!r}: name a number of cores, 1 or more, or unset it.")
-        return int(named)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @contextmanager
 def workers(count: int) -> Iterator["Client"]:
     """So many worker processes of this machine, which share its cores and run one task each at a time.
@@ -77,27 +69,21 @@ def workers(count: int) -> Iterator["Client"]:
     from distributed import Client, LocalCluster
     from distributed.utils import silence_logging_cmgr
 
-    threads = max(1, cores() // count)
-    with ExitStack() as stack:
-        stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": MAX_LOST_WORKERS}))
-        # Who waits for a task says what became of it, in one line.
-        stack.enter_context(silence_logging_cmgr(logging.CRITICAL))
-        cluster = LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            memory_limit=0,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            env={"OMP_NUM_THREADS": threads, CORES_VARIABLE: threads},
-        )
-        yield stack.enter_context(Client(stack.enter_context(cluster)))
+    threads = max(1, joblib.cpu_count() // count)
+    shape = dict(n_workers=count, threads_per_worker=1, memory_limit=0, dashboard_address="127.0.0.1:0")
+    shape |= dict(silence_logs=logging.CRITICAL, env={"OMP_NUM_THREADS": threads, "LOKY_MAX_CPU_COUNT": threads})
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": MAX_LOST_WORKERS}),
+        silence_logging_cmgr(logging.CRITICAL),  # who waits for a task says what became of it, in one line
+        LocalCluster(**shape) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
 
 
 def memory_at_hand(device: str | None = None) -> float:
-    """Bytes that may be filled with what is gathered in a stream: a third of what is free on a GPU, or of `memory`.
-
-    Args:
-        device: a GPU when there is one, by default.
+    """Bytes that may be filled with what is gathered in a stream: a third of what is free on a GPU (by default where
+    there is one), or of `memory`.
     """
     import torch
 
@@ -105,16 +91,15 @@ def memory_at_hand(device: str | None = None) -> float:
     return SHARE * (torch.cuda.mem_get_info(chosen)[0] if chosen.type == "cuda" else memory())
 
 
-def memory(groups: Path = CONTROL_GROUPS, own: Path = Path("/proc/self/cgroup")) -> int:
+def memory(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
     """Bytes of memory that this process may use at most: this machine's, or what a container or a job may take.
 
     Args:
-        groups: where Linux keeps its control groups.
-        own: the file that names that of this process; elsewhere than on Linux there is none.
+        groups, own: where Linux keeps its control groups, and the file that names that of this process.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    named = [line for line in own.read_text().splitlines() if line.startswith("0::")] if own.is_file() else []
-    for group in (groups / line.removeprefix("0::").strip("/") for line in named):
+    if own.is_file() and (named := re.search(r"^0::/(.*)$", own.read_text(), re.MULTILINE)):
+        group = groups / named[1]
         files = (folder / "memory.max" for folder in (group, *group.parents) if folder.is_relative_to(groups))
         texts = [file.read_text().strip() for file in files if file.is_file()]
         limits += [int(text) for text in texts if text.isdigit()]

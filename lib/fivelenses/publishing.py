@@ -34,9 +34,8 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
         if task.own:
             lacking = "which readers of a published page do not have: send a report instead"
             raise RunError(f"{task.title} is a table of your own, {lacking}.")
-    given = {name: value for name, value in job.given.items() if name != "profile"}
     if reason := job.reason:
-        options = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in given.items())
+        options = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in job.overrides.items())
         command = f"fivelenses run {number} --profile {profile}{options}"
         raise ParameterError(f"Chapter {number} has no current run on {profile} ({reason}): run `{command}`.")
     facts = json.loads((job.place / "run.json").read_text(encoding="utf-8"))
@@ -46,7 +45,7 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
         measured.setdefault(name, []).append(records.read(records_folder() / job.chapter.slug / file))
     merged = {name: records.merge(parts) for name, parts in measured.items()}
     encoder = short(job.parameters.encoder.rstrip("/")).replace("/", "-")
-    return commit(number, f"{profile}-{encoder}", merged, facts, leads=not given)
+    return commit(number, f"{profile}-{encoder}", merged, facts, leads=not job.overrides)
 
 
 def commit(

@@ -3,37 +3,25 @@
 import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from fivelenses import execution, judging
+from fivelenses import judging
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import BookRun, local_runs, published_runs
 from fivelenses.catalogue import find, is_task
 from fivelenses.chapters import Chapter, ParameterError, chapters_on, settings
-from fivelenses.execution import EXECUTED
+from fivelenses.execution import EXECUTED, Job, execute, of_chapter
 from fivelenses.exhibits import counted
 from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
 from fivelenses.models.encoders import check_encoder
 from fivelenses.tasks import own
 
 
-@dataclass(frozen=True)
-class Part:
-    """What a report runs of one chapter: its parameters instead of the profile's, and whether its tasks are those of
-    interest (`narrowed`), or the chapter's own because it has none of them.
-    """
-
-    chapter: Chapter
-    overrides: dict
-    narrowed: bool
-
-
-def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping | None = None) -> list[Part]:
-    """What a report on an encoder would run, every parameter checked; a task that no chapter has is refused.
+def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping | None = None) -> list[Job]:
+    """The runs of a report on an encoder, every parameter checked; a task that no chapter has is refused.
 
     Args:
         encoder: a name as `models.encoders` understands it: of the hub, a folder, an entry of the mirror.
@@ -44,26 +32,24 @@ def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: 
         given: other parameters, the same in all chapters.
 
     Example:
-        >>> parts = plan("toy-bert/seed-1", tasks=["rte", "sst2"])
-        >>> parts[0].chapter.number, parts[0].overrides["tasks"], parts[1].narrowed
+        >>> jobs = plan("toy-bert/seed-1", tasks=["rte", "sst2"])
+        >>> jobs[0].chapter.number, jobs[0].overrides["tasks"], "tasks" in jobs[1].overrides
         (1, ['rte', 'sst2'], False)
     """
     tables = [name for name in map(own.name_of, tasks) if is_task(name) and find(name).own]
-    usual = {chapter: settings(chapter.number, profile).tasks for chapter in chapters_on(profile)}
+    usual = {chapter.number: settings(chapter.number, profile).tasks for chapter in chapters_on(profile)}
     known = set().union(*usual.values(), tables)
     if unknown := [task for task in map(own.name_of, tasks) if task not in known]:
         raise ParameterError(
             f"No chapter has the task {unknown[0]!r} on {profile}: name some of {', '.join(sorted(known))}."
         )
-    overrides, parts = {"encoder": encoder, **(given or {})}, []
-    for chapter, names in usual.items():
-        narrowed = overrides | {"tasks": [*tables, *(task for task in names if task in tasks)]}
-        settings(chapter.number, profile, **overrides)
-        parts.append(Part(chapter, overrides, False))
-        with contextlib.suppress(ParameterError):  # which has none of them, or needs more
-            settings(chapter.number, profile, **narrowed)
-            parts[-1] = Part(chapter, narrowed, True)
-    return parts
+    overrides, jobs = {"encoder": encoder, **(given or {})}, []
+    for number, names in usual.items():
+        narrowed = [*tables, *(task for task in names if task in tasks)]
+        jobs.append(of_chapter(number, profile, overrides))
+        with contextlib.suppress(ParameterError):  # of a chapter that has none of them, or needs more
+            jobs[-1] = of_chapter(number, profile, overrides | {"tasks": narrowed})
+    return jobs
 
 
 def report(
@@ -81,24 +67,24 @@ def report(
 
     Refused: what cannot be run, before anything is; and where every chapter failed.
     """
-    parts = plan(encoder, profile, tasks, given)
+    jobs = plan(encoder, profile, tasks, given)
     read = check_encoder(encoder, projections=True)
     shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}"
-    deep = [part for part in parts if read.num_hidden_layers >= part.chapter.parameters.fewest_layers]
-    notes = [f"Chapter {part.chapter.number} is left out: it needs more layers." for part in parts if part not in deep]
-    notes += [f"Chapter {part.chapter.number} keeps its own tasks." for part in deep if tasks and not part.narrowed]
+    deep = [job for job in jobs if read.num_hidden_layers >= job.parameters.fewest_layers]
+    notes = [f"Chapter {job.chapter.number} is left out: it needs more layers." for job in jobs if job not in deep]
+    own_tasks = [job.chapter.number for job in deep if tasks and "tasks" not in job.overrides]
+    notes += [f"Chapter {number} keeps its own tasks." for number in own_tasks]
     for line in (f"{encoder}: {shape}", *notes):
         log(line)
     runs, failures, name = [], [], f"{profile}-{encoder.replace('/', '-')}"
-    for part in deep:
-        number = part.chapter.number
+    for job in deep:
         try:
-            folder = execution.run(number, profile, part.overrides, log=log)
-            runs.append(BookRun(part.chapter, profile, folder, name, leads=False))
+            execute(job, log=log)
+            runs.append(BookRun(job.chapter, profile, job.place, name, leads=False))
         except (RunError, ValueError) as error:
             # What a notebook says names its chapter.
-            named = str(error).startswith(f"Chapter {number}")
-            failures.append(str(error) if named else f"Chapter {number}, {profile}: {error}")
+            chapter = f"Chapter {job.chapter.number}, {profile}: "
+            failures.append(chapter + str(error).removeprefix(chapter))
             log(failures[-1])
     if not runs:
         raise RunError(f"No chapter could be run on {encoder}: {failures[0]}")

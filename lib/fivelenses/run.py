@@ -36,39 +36,51 @@ if TYPE_CHECKING:
 NOTHING = "there is nothing to measure"
 # What a parameter's value can be; everything else in a notebook's namespace is none.
 PLAIN = (str, int, float, bool, list, tuple, dict)
-# Parameters of a measurement that say where and how loudly it runs, not what it measures.
-NOT_MEASURED = ("checkpoints", "device", "log")
-
-
-# --- measurements -----------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Measurements:
-    """The records of one run: read where they are there and current, measured and kept otherwise.
+class Run:
+    """One execution of a chapter.
 
     Attributes:
-        chapter, settings: what is run.
-        log: takes a line of progress.
+        chapter, profile, settings: what is run.
+        folder: where exhibits, verdicts and facts are written.
         committed: the folder of a published run's records; None for a run that may measure.
-        files: their files, by the name of the measurement.
+        exhibits, claims: those so far.
+        excluded: why tasks that were not learned take no part in claims (`judging.unlearned`).
+        used: the records so far, by the name of their file.
         not_measured: why a measurement was not made, by its name.
-        outdated: the measurements whose code has changed since a published run.
-        facts: what each record says of its making.
-        addresses: of the checkpoints, in the order of their use.
+        outdated: measurements of a published run whose code has changed since.
         checkpoints: those that were trained or checked so far.
     """
 
     chapter: Chapter
+    profile: str
     settings: ChapterParameters
-    log: Callable[[str], None]
+    folder: Path
     committed: Path | None = None
-    files: dict[str, list[str]] = field(default_factory=dict)
+    exhibits: list[Exhibit] = field(default_factory=list)
+    claims: list[tuple[Claim, Verdict]] = field(default_factory=list)
+    excluded: dict[str, str] = field(default_factory=dict)
+    used: dict[str, records.Record] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)
     outdated: list[str] = field(default_factory=list)
-    facts: list[dict] = field(default_factory=list)
-    addresses: dict[str, None] = field(default_factory=dict)
     checkpoints: dict["Specification", "Checkpoint"] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The paper's key; of a chapter without a paper its own name."""
+        return self.chapter.paper or self.chapter.slug.partition("-")[2]
+
+    def log(self, line: str) -> None:
+        """One line of progress: to the run's log, where a runner in front shows it; printed when there is none."""
+        if RUN_FOLDER_VARIABLE in os.environ:
+            with (self.folder / "progress.log").open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        else:
+            print(line)
+
+    # --- measurements -------------------------------------------------------------------------------------------------
 
     def measure(
         self,
@@ -78,7 +90,8 @@ class Measurements:
         over: Mapping[str, Iterable] | Sequence[Mapping] | Callable | None = None,
         **given,
     ) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
-        """The record that a function measures: read if it is there and current, measured and kept otherwise.
+        """The record that a function measures: read if it is there and current, measured and kept otherwise; missing
+        where a published run does not have it, or there is nothing to measure.
 
         The function is imported only to measure. Its parameters are filled in by name, from `given` first and from the
         chapter's parameters otherwise. `checkpoints` are the fine-tuned models, trained when they are first needed, and
@@ -99,57 +112,58 @@ class Measurements:
         """
         module = records.measuring_module(function, self.chapter.measures)
         if self.committed is not None:
-            return self._committed(function, module)
-        return self._current(getattr(import_module(module), function), of, each, over, given)
+            parts = self._published(function, module)
+        else:
+            parts = self._parts(getattr(import_module(module), function), of, each, over, given)
+        if not parts:
+            return Missing(function, self.not_measured[function])
+        tables = {name: records.merge([part[name] for part in parts]).table for name in parts[0]}
+        if list(tables) != [""]:
+            return tables
+        return tables[""] if len(tables[""].columns) else Missing(function, NOTHING)
 
-    def _current(self, function, of, each, over, given) -> pd.DataFrame | dict[str, pd.DataFrame]:
-        names = list(inspect.signature(function).parameters)
+    def _published(self, name: str, module: str) -> list[dict[str, records.Record]]:
+        """A measurement's committed tables by name, empty where there is one; none that was not made."""
+        files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
+        if not files:
+            facts = json.loads((self.committed / "run.json").read_text(encoding="utf-8"))
+            self.not_measured[name] = facts["not_measured"].get(name, "it was published before chapters measured this")
+            return []
+        tables = {file.stem.partition(".")[2]: records.read(file) for file in files}
+        if any(record.identity.code != records.measuring_code(module) for record in tables.values()):
+            self.outdated.append(name)
+        self.used |= zip((file.name for file in files), tables.values(), strict=True)
+        return [tables]
+
+    def _parts(self, function: Callable, of, each, over, given: Mapping) -> list[dict[str, records.Record]]:
+        """The tables of each part of a measurement."""
         measured = over() if callable(over) else over or {}
         if isinstance(measured, Mapping):
             measured = [dict(zip(measured, values, strict=True)) for values in product(*measured.values())]
-        every = [self._groups(names, of, [each] if isinstance(each, str) else list(each), named) for named in measured]
-        for groups in every:
-            self.addresses |= {one.address: None for group in groups for one in group or ()}
-        of_chapter = {*type(self.settings).model_fields} & {*names} - {*NOT_MEASURED}
-        usual = {name: getattr(self.settings, name) for name in of_chapter}
-        parts = []
-        for named, groups in zip(measured, every, strict=True):
-            parts += [self._part(function, usual | given | named, group, groups) for group in groups]
+        asked = [(named, self._groups(function, of, each, named)) for named in measured]
+        parts = [self._part(function, given | named, group, groups) for named, groups in asked for group in groups]
         if not parts:
             self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
-            return pd.DataFrame()
-        return _tables({name: records.merge([part[name] for part in parts]) for name in parts[0]})
+        return parts
 
-    def _groups(self, names: Sequence[str], of: Mapping | Callable | None, fields: list[str], named: Mapping) -> list:
-        """The specifications whose models are measured together, those that agree in these fields; one group of none
-        where no model is measured.
-        """
-        if "checkpoints" not in names:
+    def _groups(
+        self, function: Callable, of: Mapping | Callable | None, each: str | Sequence[str], named: Mapping
+    ) -> list:
+        """The specifications whose models are measured together; one group, None, where no model is measured."""
+        if "checkpoints" not in inspect.signature(function).parameters:
             return [None]
         values = [named[name] for name in inspect.signature(of).parameters] if callable(of) else []
+        fields = [each] if isinstance(each, str) else each
         groups: dict[tuple, list] = {}
         for one in of(*values) if callable(of) else self.settings.models(**(of or {})):
             groups.setdefault(tuple(getattr(one, name) for name in fields), []).append(one)
         # A value of `over` may need no model: the pre-trained encoder does not.
         return list(groups.values()) or ([[]] if values else [])
 
-    def _committed(self, name: str, module: str) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
-        files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
-        if not files:
-            facts = json.loads((self.committed / "run.json").read_text(encoding="utf-8"))
-            self.not_measured[name] = facts["not_measured"].get(name, "it was published before chapters measured this")
-            return Missing(name, self.not_measured[name])
-        read = [records.read(file) for file in files]
-        if any(record.identity.code != records.measuring_code(module) for record in read):
-            self.outdated.append(name)
-        self.files[name] = [file.name for file in files]
-        self.facts += [record.facts for record in read]
-        for record in read:
-            self.addresses |= dict.fromkeys(record.identity.checkpoints)
-        return _tables(dict(zip([file.stem.partition(".")[2] for file in files], read, strict=True)))
-
     def _part(self, function: Callable, arguments: dict, group: list | None, groups: list) -> dict[str, records.Record]:
-        """One part of a measurement, by the name of the table (empty where there is one table)."""
+        """The tables of one part by name: read if they are there and whole, measured otherwise."""
+        taken = {*inspect.signature(function).parameters} - {"device"}
+        arguments = {name: value for name, value in self.settings if name in taken} | arguments
         described = json.loads(json.dumps(arguments))
         if self.settings.source == "toyworld":
             described["toyworld"] = records.toy_world_digest()
@@ -159,25 +173,27 @@ class Measurements:
             # What stands behind the names.
             read = self.settings.encoders_read()
             described["identities"] = {name: encoders.locate(name).identity for name in read}
-        addresses = () if group is None else tuple(one.address for one in group)
+        addresses = tuple(one.address for one in group or ())
         identity = Identity(function.__name__, records.measuring_code(function.__module__), described, addresses)
-        place = records_folder() / self.chapter.slug
-        files = sorted(place.glob(f"{function.__name__}.*{identity.digest}.parquet"))
+        kept = self._kept(identity)
+        # A run that was killed between two tables of one measurement left a part of them.
+        if not kept or len(kept) < next(iter(kept.values())).facts.get("tables", 1):
+            self._measure(function, arguments, group, groups, identity)
+            kept = self._kept(identity)
+        self.used |= kept
+        # NAME.TABLE.DIGEST.parquet, or without a table.
+        return {"".join(name.split(".")[1:-2]): record for name, record in kept.items()}
+
+    def _kept(self, identity: Identity) -> dict[str, records.Record]:
+        """This machine's records of a part, by the name of their file; none where one is damaged."""
+        files = (records_folder() / self.chapter.slug).glob(f"{identity.function}.*{identity.digest}.parquet")
         try:
-            kept = [records.read(file) for file in files]
+            return {file.name: records.read(file) for file in sorted(files)}
         except records.RecordError as error:
             self.log(f"{str(error).partition(':')[0]}: it is measured again.")
-            kept = []
-        # A run that was killed between two tables of one measurement left a part of them.
-        if not kept or len(kept) < kept[0].facts.get("tables", 1):
-            files = self._measure(function, arguments, group, groups, identity, place)
-            kept = [records.read(file) for file in files]
-        self.files.setdefault(function.__name__, []).extend(file.name for file in files)
-        self.facts += [record.facts for record in kept]
-        keys = [file.name.split(".")[1] if file.name.count(".") == 3 else "" for file in files]
-        return dict(zip(keys, kept, strict=True))
+            return {}
 
-    def _measure(self, function, arguments, group, groups, identity: Identity, place: Path) -> list[Path]:
+    def _measure(self, function: Callable, arguments: dict, group: list | None, groups: list, identity: Identity):
         from fivelenses.checkpoints.finetuning import environment
 
         names, trained = inspect.signature(function).parameters, {}
@@ -199,12 +215,10 @@ class Measurements:
         seconds = round(time.monotonic() - started, 1)
         facts = environment(self.settings.device) | {"seconds": seconds, "trained": trained, "tables": len(tables)}
         facts["peak_memory"] = processes.peak_memory()
-        files = []
         for key, table in tables.items():
-            files.append(place / ".".join(filter(None, (function.__name__, key, identity.digest, "parquet"))))
-            records.write(files[-1], records.Record(table, identity, facts))
+            file = ".".join(filter(None, (function.__name__, key, identity.digest, "parquet")))
+            records.write(records_folder() / self.chapter.slug / file, records.Record(table, identity, facts))
         self.log(f"{function.__name__} measured in {seconds:.0f} s")
-        return files
 
     def _prepared(self, specifications: Sequence["Specification"]) -> list["Checkpoint"]:
         """The checkpoints of these specifications, each trained or checked once in a run."""
@@ -217,81 +231,30 @@ class Measurements:
         return [self.checkpoints[one] for one in specifications]
 
     def summary(self) -> dict:
-        """Which records were used, on what they were measured, and what measuring and training took, in seconds.
-
+        """Which records were used, on what they were measured, and what measuring and training took, in seconds;
         `peak_memory` is the most bytes that a process that measured one of them had held by then.
         """
-        trained = {address: took for facts in self.facts for address, took in facts["trained"].items()}
-        packages = dict.fromkeys(name for facts in self.facts for name in facts["versions"])
+        files: dict[str, list[str]] = {}
+        for name, record in self.used.items():
+            files.setdefault(record.identity.function, []).append(name)
+        facts = [record.facts for record in self.used.values()]
+        trained = {address: took for one in facts for address, took in one["trained"].items()}
+        versions = pd.DataFrame([one["versions"] for one in facts])
         return {
-            "records": self.files,
+            "records": files,
             "outdated": self.outdated,
             "not_measured": self.not_measured,
-            "specifications": sorted(self.addresses),
-            "device": " and ".join(dict.fromkeys(facts["device"] for facts in self.facts)),
-            "python": ", ".join(dict.fromkeys(facts["python"] for facts in self.facts)),
-            "versions": {
-                name: ", ".join(dict.fromkeys(facts["versions"].get(name, "unknown") for facts in self.facts))
-                for name in packages
-            },
+            "specifications": sorted({address for one in self.used.values() for address in one.identity.checkpoints}),
+            "device": " and ".join(dict.fromkeys(one["device"] for one in facts)),
+            "python": ", ".join(dict.fromkeys(one["python"] for one in facts)),
+            "versions": {name: ", ".join(column.dropna().unique()) for name, column in versions.items()},
             # The tables of one measurement each have all of its seconds.
-            "seconds": round(sum(facts["seconds"] / facts.get("tables", 1) for facts in self.facts), 1),
+            "seconds": round(sum(one["seconds"] / one.get("tables", 1) for one in facts), 1),
             "training_seconds": round(sum(trained.values()), 1),
-            "peak_memory": max((facts.get("peak_memory", 0) for facts in self.facts), default=0),
+            "peak_memory": max((one.get("peak_memory", 0) for one in facts), default=0),
         }
 
-
-def _tables(named: Mapping[str, records.Record]) -> pd.DataFrame | dict[str, pd.DataFrame]:
-    """The tables of a measurement by name; the one table of a measurement that names none."""
-    tables = {name: record.table for name, record in named.items()}
-    return tables[""] if list(tables) == [""] else tables
-
-
-# --- a run ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Run:
-    """One execution of a chapter.
-
-    Attributes:
-        chapter, profile, settings: what is run.
-        folder: where exhibits, verdicts and facts are written.
-        committed: the folder of a published run's records; None for a run that may measure.
-        exhibits, claims: those so far.
-        excluded: why tasks that were not learned take no part in claims (`judging.unlearned`).
-    """
-
-    chapter: Chapter
-    profile: str
-    settings: ChapterParameters
-    folder: Path
-    committed: Path | None = None
-    exhibits: list[Exhibit] = field(default_factory=list)
-    claims: list[tuple[Claim, Verdict]] = field(default_factory=list)
-    excluded: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.measurements = Measurements(self.chapter, self.settings, self.log, self.committed)
-        # What the chapters of papers are called by is the paper's key, the others by their own name.
-        self.name = self.chapter.paper or self.chapter.slug.partition("-")[2]
-
-    def log(self, line: str) -> None:
-        """One line of progress: to the run's log, where a runner in front shows it; printed when there is none."""
-        if RUN_FOLDER_VARIABLE in os.environ:
-            with (self.folder / "progress.log").open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        else:
-            print(line)
-
-    def measure(self, function: str, **arguments) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
-        """The record that a function of this name measures, missing where a run does not have it or has nothing to
-        measure: see :meth:`Measurements.measure`.
-        """
-        record = self.measurements.measure(function, **arguments)
-        if isinstance(record, pd.DataFrame) and not len(record.columns):
-            return Missing(function, self.measurements.not_measured.get(function, NOTHING))
-        return record
+    # --- exhibits and claims ------------------------------------------------------------------------------------------
 
     def gate(
         self,
@@ -414,7 +377,7 @@ class Run:
         facts = {"chapter": self.chapter.number, "profile": self.profile}
         facts["parameters"] = self.settings.model_dump(mode="json")
         facts["exhibits"] = sorted(one.key for one in self.exhibits)
-        facts |= self.measurements.summary()
+        facts |= self.summary()
         with written_beside(self.folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
         lines = [

@@ -1,11 +1,7 @@
 """Sweeps: one chapter at many points of its parameters, each a run like any other, on the workers of dask.
 
-A sweep is a folder under ``runs/sweeps``: ``sweep.yaml`` (its points), ``<point>.log``, and two tables.
-``sweep.parquet`` has one row for each row of each exhibit of each point: ``chapter``, ``profile`` and ``point``; one
-column for each swept parameter; ``exhibit`` and ``row``; and the columns of all exhibits' tables, where one that has
-the name of a column before is called ``table_<name>``. A column is a number where it is one in every exhibit that has
-it, and a text otherwise. The exhibit `MODELS` is the chapter's own table of fine-tuned models, with their scores.
-``claims.parquet`` has the same first columns and one row for each claim, point, group and part.
+A sweep is a folder under ``runs/sweeps``: ``sweep.yaml`` (its points), ``<point>.log``, and the tables of all exhibits
+and claims, ``sweep.parquet`` and ``claims.parquet``, whose columns the book's page on sweeps describes.
 """
 
 import hashlib
@@ -21,95 +17,56 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import joblib
 import pandas as pd
 import torch
 import yaml
 
-from fivelenses import execution, judging, processes, records
-from fivelenses.chapters import ParameterError, check_device, find_chapter, parse_parameters, settings
-from fivelenses.execution import Job, RunError, of_chapter
-from fivelenses.files import project_folder, records_folder, runs_folder, store_folder, written_beside
-from fivelenses.processes import CORES_VARIABLE, cores, repeated
+from fivelenses import judging, processes, records
+from fivelenses.chapters import ParameterError, check_device
+from fivelenses.execution import Job, check_pair, execute, of_chapter
+from fivelenses.files import RunError, project_folder, records_folder, runs_folder, store_folder, written_beside
+from fivelenses.inputs import check_inputs
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
-POINTS, TABLE, CLAIMS = "sweep.yaml", "sweep.parquet", "claims.parquet"
-MODELS = "models"
-CORES_OF_A_CHAPTER = 2
-MAX_JOBS = 8  # of Slurm, unless the caller says how many
+MODELS = "models"  # as an exhibit, the chapter's own table of fine-tuned models
 PATIENCE = 10  # seconds in which a scheduler that is up has to answer
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """A sweep that has ended: its folder; by the name of a point that has no run, why (`missing`); and the table of all
-    exhibits, None when no point has a run.
-    """
-
-    folder: Path
-    missing: Mapping[str, str]
-    table: Path | None
-
-
-@dataclass(frozen=True)
 class Point:
-    """One run of a sweep: its number and values, as far as they fit into the name of a file; parameters as the chapter
-    takes them; and each swept parameter's value here, a number, a text, or JSON.
+    """One run of a sweep: its number and values, as far as they fit into the name of a file; each swept parameter's
+    value here, a number, a text, or JSON; and the run.
     """
 
     name: str
-    overrides: Mapping[str, object]
     values: Mapping[str, object]
-
-    def job(self, number: int, profile: str) -> Job:
-        """Its run of a chapter."""
-        return of_chapter(number, profile, self.overrides)
+    job: Job
 
 
-def read_grid(texts: Iterable[str]) -> dict[str, list]:
-    """Names and values of a grid from ``name=value,value``. Values are YAML, so that a list can be one of them.
+def points(number: int, profile: str, grid: Mapping[str, Sequence], fixed: Mapping | None = None) -> list[Point]:
+    """The points of a sweep: every combination of a grid's values, of which the last changes fastest, with what all
+    share (`fixed`). Combinations that are the same run are one point; one that does not fit the chapter is refused.
 
     Example:
-        >>> read_grid(["tasks=rte,mrpc", "depths=[0, 6],[0, 3, 6]"])
-        {'tasks': ['rte', 'mrpc'], 'depths': [[0, 6], [0, 3, 6]]}
+        >>> [point.name for point in points(1, "tiny", {"tasks": ["rte"], "seeds": [0, 1]})]
+        ['1-tasks=rte,seeds=0', '2-tasks=rte,seeds=1']
     """
-    pairs = [text.partition("=") for text in texts]
-    return parse_parameters([f"{name}=[{values}]" for name, _, values in pairs])
-
-
-def expand(grid: Mapping[str, Sequence]) -> list[dict]:
-    """Every combination of a grid's values; the last name changes fastest.
-
-    Example:
-        >>> expand({"tasks": ["rte", "mrpc"], "seeds": [0, 1]})[1]
-        {'tasks': 'rte', 'seeds': 1}
-    """
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-
-
-def points(number: int, profile: str, entries: Sequence[Mapping], fixed: Mapping | None = None) -> list[Point]:
-    """The points of a sweep, one per entry, each with what all share (`fixed`) unless it says otherwise, checked
-    against the chapter. Entries that are the same run are one point.
-
-    Example:
-        >>> [point.overrides for point in points(1, "tiny", expand({"tasks": ["rte"], "seeds": [0, 1]}))]
-        [{'tasks': ['rte'], 'seeds': [0]}, {'tasks': ['rte'], 'seeds': [1]}]
-    """
-    if not entries:
+    if not grid or not all(grid.values()):
         raise ParameterError("A sweep needs at least one point: write its grid as --grid name=value,value.")
-    swept = list(dict.fromkeys(name for entry in entries for name in entry))
-    made: dict[str, Point] = {}
-    for entry in entries:
-        overrides = {**(fixed or {}), **entry}
+    made: dict[Path, Point] = {}
+    for combination in itertools.product(*grid.values()):
+        entry = dict(zip(grid, combination, strict=True))
         try:
-            content = settings(number, profile, **overrides).model_dump(mode="json")
+            job = of_chapter(number, profile, {**(fixed or {}), **entry})
         except ParameterError as error:
             raise ParameterError(f"The point {_words(entry)} does not fit. {error}") from error
-        values = {name: _cell(content[name]) for name in swept}
-        name = re.sub(r"[^\w.,=+-]+", "-", f"{len(made) + 1}-{_words({one: values[one] for one in entry})}")[:60]
-        point = Point(name, {parameter: content[parameter] for parameter in overrides}, values)
-        made.setdefault(json.dumps(content, sort_keys=True), point)
+        content = job.parameters.model_dump(mode="json")
+        values = {name: _cell(content[name]) for name in grid}
+        name = re.sub(r"[^\w.,=+-]+", "-", f"{len(made) + 1}-{_words(values)}")[:60]
+        made.setdefault(job.place, Point(name, values, job))
     return list(made.values())
 
 
@@ -125,50 +82,44 @@ def _words(values: Mapping) -> str:
     return ",".join(f"{name}={value}" for name, value in words.items())
 
 
-def sweep(
-    number: int,
-    profile: str,
-    points: Sequence[Point],
-    name: str | None = None,
-    retries: int = 1,
-    **cluster,
-) -> Sweep:
-    """Run a chapter at every point whose run is not current, and gather all exhibits in one table.
+def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) -> tuple[Path, dict[str, str]]:
+    """Run a chapter at every point whose run is not current, and gather all exhibits and claims in two tables.
 
     Args:
-        number, profile: the chapter, and `tiny`, `small` or `paper`.
-        points: of `points`.
-        name: of the sweep's folder; the same for the same points, in whatever order, when None.
+        name: of the sweep's folder; by default the same for the same points, in whatever order.
         retries: how often a point that failed is tried again.
         cluster: where the points run, see `connect`; on this machine by default.
+
+    Returns:
+        The sweep's folder, and why a point has no run, by its name.
     """
-    if name is None:
-        content = sorted(json.dumps(point.overrides, sort_keys=True) for point in points)
-        digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
-        name = f"{find_chapter(number).slug}-{profile}-{digest}"
+    job = points[0].job
+    if not name:
+        places = json.dumps(sorted(point.job.place.name for point in points))
+        name = f"{job.chapter.slug}-{job.profile}-{hashlib.sha256(places.encode()).hexdigest()[:8]}"
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
-    execution.check_pair(find_chapter(number))
-    for parameters in (point.job(number, profile).parameters for point in points):
+    check_pair(job.chapter)
+    for point in points:
         if not (cluster.get("scheduler") or cluster.get("slurm")):
-            check_device(parameters)
-        execution.check_inputs(parameters)
+            check_device(point.job.parameters)
+        check_inputs(point.job.parameters)
     folder = runs_folder() / "sweeps" / name
-    content = {"chapter": number, "profile": profile, "swept": list(points[0].values)}
-    content["points"] = {point.name: dict(point.overrides) for point in points}
-    with written_beside(folder / POINTS) as partial:
+    content = {"chapter": job.chapter.number, "profile": job.profile, "swept": list(points[0].values)}
+    content["points"] = {point.name: dict(point.job.overrides) for point in points}
+    with written_beside(folder / "sweep.yaml") as partial:
         partial.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    pending = [point for point in points if point.job(number, profile).reason]
+    pending = [point for point in points if point.job.reason]
     current = len(points) - len(pending)
     print(f"sweep {name}: {len(points)} points, {current} current, {len(pending)} to run", flush=True)
-    reasons = _run(number, profile, pending, folder, retries, **cluster) if pending else {}
+    reasons = _run(pending, folder, retries, **cluster) if pending else {}
     # What counts is what is on the disk: a point that was done before its worker was lost is done.
-    without = [point.name for point in pending if point.job(number, profile).reason]
-    missing = {name: reasons.get(name, "it has no run") for name in without}
+    missing = {point.name: reasons.get(point.name, "it has no run") for point in pending if point.job.reason}
     complete = [point for point in points if point.name not in missing]
-    table = collect(number, profile, complete, folder) if complete else None
-    print(f"{len(complete)} of {len(points)} points have a run" + (f"; their exhibits are in {table}" if table else ""))
-    return Sweep(folder, missing, table)
+    if complete:
+        collect(complete, folder)
+    print(f"{len(complete)} of {len(points)} points have a run" + f"; their exhibits are in {folder}" * bool(complete))
+    return folder, missing
 
 
 @contextmanager
@@ -178,13 +129,10 @@ def connect(
     """A client of a cluster's workers, for so many points that use a GPU or not.
 
     Args:
-        workers: processes of this machine, or Slurm jobs; as many as this machine has GPUs or pairs of cores, and at
-            most 8 jobs, where None.
+        workers: processes of this machine, by default one per GPU or two cores; or Slurm jobs, by default at most 8.
         scheduler: the address of a running dask scheduler.
         slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB``; what it is not told here, it
             reads in its own configuration.
-
-    Refused: no scheduler answers, or this machine has no Slurm.
     """
     from distributed import Client
 
@@ -198,20 +146,21 @@ def connect(
         with client:
             yield client
     elif slurm:
-        with _slurm(slurm, min(points, workers or MAX_JOBS), gpu) as client:
+        with _slurm(slurm, gpu) as cluster, Client(cluster) as client:
+            # A point takes minutes: ask at once for one job per waiting point, anew where one dies.
+            jobs = min(points, workers or 8)
+            cluster.adapt(minimum_jobs=1, maximum_jobs=jobs, target_duration="100ms")
             yield client
     else:
-        usual = torch.cuda.device_count() if gpu else max(1, cores() // CORES_OF_A_CHAPTER)
+        usual = torch.cuda.device_count() if gpu else max(1, joblib.cpu_count() // 2)
         with processes.workers(min(points, workers or usual)) as client:
             yield client
 
 
-@contextmanager
-def _slurm(options: str, jobs: int, gpu: bool) -> "Iterator[Client]":
-    """Slurm jobs, each one worker that runs one point at a time on all the job's cores."""
+def _slurm(options: str, gpu: bool):
+    """A cluster of Slurm jobs, each one worker that runs one point at a time on all the job's cores."""
     import dask
     from dask_jobqueue import SLURMCluster
-    from distributed import Client
 
     configured = dask.config.get("jobqueue.slurm", {})
     try:
@@ -221,32 +170,33 @@ def _slurm(options: str, jobs: int, gpu: bool) -> "Iterator[Client]":
         directives = [*configured.get("job-extra-directives", []), *(["--gres=gpu:1"] if gpu else [])]
         # To dask, cores are tasks at a time.
         shape = dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(runs_folder() / "slurm"))
-        cluster = SLURMCluster(**named, **shape, job_script_prologue=prologue, job_extra_directives=directives)
+        return SLURMCluster(**named, **shape, job_script_prologue=prologue, job_extra_directives=directives)
     except (OSError, TypeError, ValueError) as error:
         raise RunError(f"No Slurm job can be made of {options!r}: {' '.join(str(error).split())[:300]}") from error
-    with cluster, Client(cluster) as client:
-        # A point takes minutes and dask cannot know: ask at once for one job per waiting point, anew where one dies.
-        cluster.adapt(minimum_jobs=1, maximum_jobs=jobs, target_duration="100ms")
-        yield client
 
 
-def _run(number: int, profile: str, points: Sequence[Point], folder: Path, retries: int, **cluster) -> dict[str, str]:
+def _run(points: Sequence[Point], folder: Path, retries: int, **cluster) -> dict[str, str]:
     """Run every point; by name, why one failed."""
     from distributed import as_completed
 
     environment = {name: value for name, value in os.environ.items() if name.startswith("FIVELENSES_")}
-    environment |= {"FIVELENSES_HOME": str(project_folder()), "FIVELENSES_RUNS": str(runs_folder())}
-    environment |= {"FIVELENSES_STORE": str(store_folder())}
-    environment.pop(CORES_VARIABLE, None)
-    shared = dict(number=number, profile=profile, folder=folder, environment=environment)
-    gpu = torch.cuda.is_available() and points[0].job(number, profile).parameters.device != "cpu"
+    places = {"HOME": project_folder(), "RUNS": runs_folder(), "STORE": store_folder()}
+    environment |= {f"FIVELENSES_{name}": str(place) for name, place in places.items()}
+    gpu = torch.cuda.is_available() and points[0].job.parameters.device != "cpu"
     reasons: dict[str, str] = {}
     started = time.monotonic()
     with connect(len(points), gpu, **cluster) as client:
         print(f"dashboard: {client.dashboard_link}", flush=True)
-        futures = client.map(run_point, points, **shared, retries=retries, pure=False)
+        options = dict(folder=folder, environment=environment, retries=retries, pure=False)
+        futures = client.map(run_point, points, **options)
         names = dict(zip(futures, (point.name for point in points), strict=True))
-        with repeated(lambda: print(_progress(futures, started), flush=True)):
+
+        def progress() -> None:
+            done, passed = sum(future.done() for future in futures), time.monotonic() - started
+            left = f", about {passed / done * (len(points) - done):,.0f} s left" if done else ""
+            print(f"after {passed:,.0f} s {done} of {len(points)} points are done{left}", flush=True)
+
+        with processes.repeated(progress):
             for done, future in enumerate(as_completed(futures), 1):
                 if future.status == "cancelled":
                     raise RunError("The cluster went away: the same command continues with what is left.")
@@ -258,18 +208,11 @@ def _run(number: int, profile: str, points: Sequence[Point], folder: Path, retri
     return reasons
 
 
-def _progress(futures: "Sequence[Future]", started: float) -> str:
-    """How many points are done, and what the others take if they take as long."""
-    done, passed = sum(future.done() for future in futures), time.monotonic() - started
-    left = f", about {passed / done * (len(futures) - done):,.0f} s left" if done else ""
-    return f"after {passed:,.0f} s {done} of {len(futures)} points are done{left}"
-
-
-def run_point(point: Point, number: int, profile: str, folder: Path, environment: Mapping[str, str]) -> float:
+def run_point(point: Point, folder: Path, environment: Mapping[str, str]) -> float:
     """Run one point on a worker, with the variables of the process that sweeps; the seconds that it took."""
     from distributed import get_worker
 
-    if not (folder / POINTS).is_file():
+    if not folder.is_dir():
         raise RunError(f"The worker on {socket.gethostname()} does not see {folder}: it has to share that disk.")
     os.environ.update(environment)
     name, started = get_worker().name, time.monotonic()
@@ -283,29 +226,28 @@ def run_point(point: Point, number: int, profile: str, folder: Path, environment
 
     log(f"begins on {socket.gethostname()}, process {os.getpid()}")
     try:
-        execution.run(number, profile, point.overrides, log=log)
+        execute(point.job, log=log)
     except Exception as error:
         log(f"failed: {error}")
         raise
     return time.monotonic() - started
 
 
-def collect(number: int, profile: str, points: Sequence[Point], folder: Path) -> Path:
-    """Write a sweep's tables from the runs of its points; the path of the exhibits' table."""
+def collect(points: Sequence[Point], folder: Path) -> None:
+    """Write a sweep's tables from the runs of its points."""
     parts, verdicts = [], []
     for point in points:
-        run = point.job(number, profile).place
-        origin = {"chapter": number, "profile": profile, "point": point.name, **point.values}
+        run, chapter = point.job.place, point.job.chapter
+        origin = {"chapter": chapter.number, "profile": point.job.profile, "point": point.name, **point.values}
         facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
         parts += [(origin, key, pd.read_parquet(run / f"{key}.parquet")) for key in facts["exhibits"]]
-        measured = records_folder() / find_chapter(number).slug
-        parts += [(origin, MODELS, records.read(measured / file).table) for file in facts["records"].get(MODELS, ())]
+        models = [records_folder() / chapter.slug / file for file in facts["records"].get(MODELS, ())]
+        parts += [(origin, MODELS, records.read(file).table) for file in models]
         judged = judging.as_table(judging.load(run))
-        verdicts.append(pd.concat([pd.DataFrame([origin] * len(judged), columns=list(origin)), judged], axis=1))
-    for name, table in ((TABLE, gather(parts)), (CLAIMS, pd.concat(verdicts, ignore_index=True))):
-        with written_beside(folder / name) as place:
+        verdicts.append(pd.DataFrame(origin, index=judged.index).join(judged))
+    for name, table in (("sweep", gather(parts)), ("claims", pd.concat(verdicts, ignore_index=True))):
+        with written_beside(folder / f"{name}.parquet") as place:
             table.to_parquet(place, index=False)
-    return folder / TABLE
 
 
 def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
@@ -325,8 +267,8 @@ def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
     table = pd.concat(whole, ignore_index=True)
     for name in table:
         filled = [part[name] for part in whole if name in part and part[name].notna().any()]
-        if filled and all(pd.api.types.is_numeric_dtype(column) for column in filled):
-            table[name] = table[name] if pd.api.types.is_numeric_dtype(table[name]) else table[name].astype("float64")
+        if filled and all(map(pd.api.types.is_numeric_dtype, filled)):
+            table[name] = pd.to_numeric(table[name])
         else:
             table[name] = table[name].map(_text).astype("object")
     return table

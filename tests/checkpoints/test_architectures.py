@@ -9,7 +9,7 @@ from fivelenses.chapters import settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
-from fivelenses.execution import check_inputs
+from fivelenses.inputs import check_inputs
 from fivelenses.models import encoders
 from fivelenses.models.layers import PARTS, layer_list, part, projections, truncate
 

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import datasets
+import joblib
 import numpy as np
 import torch
 from filelock import Timeout
@@ -74,7 +75,7 @@ def prepare(
     if workers is None:
         # A GPU is never shared.
         small = all(shape.hidden_size <= SMALL_WIDTH for shape in shapes) and not on_gpu(device)
-        workers = processes.cores() if small else 1
+        workers = joblib.cpu_count() if small else 1
     started, total = time.monotonic(), len(missing)
     with processes.repeated(lambda: log(_progress([one for one in missing if one not in ready], store))):
         for wait in (False, True):

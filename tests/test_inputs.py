@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.cli import app
-from fivelenses.dry_run import dry_run
+from fivelenses.inputs import dry_run
 
 
 def described(*arguments: str) -> str:

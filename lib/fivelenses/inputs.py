@@ -1,4 +1,5 @@
-"""Dry runs: what a run, or a sweep, would read and train, and about how long that takes; nothing is done.
+"""What a run, or a sweep, reads and trains: checked before anything starts, or told by a dry run with about how long
+it takes.
 
 Time is that of the chapter's published run, scaled by work: the parameters in the layers × the training and development
 examples that pass through them, summed over models.
@@ -7,26 +8,85 @@ examples that pass through them, summed over models.
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from itertools import product, repeat
 
+import datasets
+import numpy as np
 import pandas as pd
 
 from fivelenses import records, tasks
-from fivelenses.chapters import ChapterParameters
+from fivelenses.chapters import ChapterParameters, ParameterError
 from fivelenses.checkpoints.store import Store
+from fivelenses.comparison import check_tokens
 from fivelenses.exhibits import counted
+from fivelenses.files import RunError, store_folder
 from fivelenses.models import encoders
+from fivelenses.tasks import folds, subset
+from fivelenses.tasks.examples import encode
 from fivelenses.tasks.own import description
 from fivelenses.tasks.sources import SourceError, mirror
 
+FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")  # ends of names of models with such heads
+MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 # Layers and width of encoders that may not be at hand, by a part of their names; those of Turc et al. say theirs.
 SHAPES = {"bert-base": (12, 768), "bert-large": (24, 1024), "multiberts": (12, 768)}
 SHAPES |= {"mpnet-base": (12, 768), "MiniLM-L6": (6, 384), "MiniLM-L3": (3, 384)}
 MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522
+
+
+# --- checked ----------------------------------------------------------------------------------------------------------
+
+
+def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print) -> None:
+    """Refuse, before a run starts, encoders that cannot be studied or read fewer tokens than it asks for, examples too
+    few to be compared, and a disk that is nearly full.
+
+    `log` gets a line on each table of the reader's own, with the examples of each class, and on each encoder that was
+    fine-tuned before.
+    """
+    folder = next(place for place in (store_folder(), *store_folder().parents) if place.exists())
+    if (free := shutil.disk_usage(folder).free) < MIN_DISK:
+        raise RunError(f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {MIN_DISK / 1e9:.0f}: make room")
+    for task in map(tasks.find, parameters.tasks_trained()):
+        if task.own:
+            log(description(task.name))
+    for name in dict.fromkeys(parameters.encoders_read()):
+        shape = encoders.check_encoder(name, parameters.six_projections, parameters.fewest_layers)
+        if heads := [one for one in shape.architectures or () if one.endswith(FINE_TUNED)]:
+            log(f"{name}: its old head ({heads[0]}) is left out, and each model's new one is drawn by its seed")
+        most, asked = encoders.positions(shape), getattr(parameters, "max_tokens", 0)
+        if most is not None and most < asked:
+            raise ParameterError(
+                f"max_tokens is {asked} and {name} reads {most} tokens at most: pass -p max_tokens={most}."
+            )
+    for name, (compared, limit) in product(parameters.encoders_used(), parameters.sets_compared()):
+        _check_compared(name, compared, limit, parameters)
+
+
+def _check_compared(name: str, compared: Sequence[str], limit: int | None, parameters: ChapterParameters) -> None:
+    """Refuse development examples of these tasks, at most `limit` of each, with too few tokens to compare layers on."""
+    encoder = encoders.locate(name)
+    width, tokenizer = encoders.config(encoder).hidden_size, encoders.tokenizer(encoder)
+    sets, labels = [], []
+    for place, task in enumerate(compared):
+        data = tasks.load(task, parameters.source, ("validation",))
+        table = data.splits["validation"]
+        chosen = subset(np.array(table[data.task.label]), limit or table.num_rows, seed=0)
+        if len(chosen) > 2 * width:
+            return  # each example has several tokens
+        part = replace(data, splits={"validation": table.select(chosen)})
+        sets.append(encode(part, "validation", tokenizer, parameters.schedule_of(task, name).max_length))
+        labels += [f"{place} {label}" for label in sets[-1]["labels"]]
+    check_tokens(datasets.concatenate_datasets(sets), width, folds(np.array(labels)))
+
+
+# --- told -------------------------------------------------------------------------------------------------------------
 
 
 def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
@@ -41,16 +101,16 @@ def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
         return [*lines, f"{', '.join(sorted(unknown))} is not at hand, so the models and their time are not known"]
     models = pd.DataFrame(row for parameters in runs for row in _models(parameters))
     models = models.drop_duplicates(["encoder", "task", "training"])
-    described = []
     for (encoder, task), rows in models.groupby(["encoder", "task"], sort=False):
         stored, (_, width) = int(rows["stored"].sum()), _shape(encoder)
         gigabytes = 4 * (_size(encoder) + VOCABULARY * width) * (len(rows) - stored) / 1e9
-        described.append(
+        line = (
             f"{encoder}, {tasks.find(task).title}: {counted(len(rows) - stored, 'model')} to train ({stored} in "
             f"the store) on {_range(rows['examples'])} examples, {_range(rows['epochs'])} epochs, "
             f"{gigabytes:.1f} GB of disk"
         )
-    return [*lines, *described, _time(number, _work(models))]
+        lines[line] = None
+    return [*lines, _time(number, _work(models))]
 
 
 def _encoder(name: str) -> str:
@@ -119,7 +179,6 @@ def _models(parameters: ChapterParameters) -> Iterator[dict]:
 
 
 def _work(models: pd.DataFrame) -> float:
-    """The parameters in the layers × the examples that pass through them, summed over models."""
     read = models["examples"] * models["epochs"] + models["evaluation_examples"]
     return float((models["encoder"].map(_size) * read).sum())
 
@@ -127,16 +186,16 @@ def _work(models: pd.DataFrame) -> float:
 def _time(number: int, work: float) -> str:
     """What the published run took, times the work of this one over its own."""
     files = sorted(records.committed_folder().glob(f"*/{number}-*/run.json"))
-    leading = [file for file in files if json.loads(file.read_text("utf-8"))["leads"]]
-    if not leading:
+    published = [(file, facts) for file in files if (facts := json.loads(file.read_text("utf-8")))["leads"]]
+    if not published:
         return "no published run of this chapter says how long it takes"
-    facts = json.loads(leading[0].read_text("utf-8"))
-    times = work / _work(pd.read_parquet(leading[0].with_name("models.parquet")))
-    took = timedelta(seconds=facts["seconds"] + facts["training_seconds"])
-    here = timedelta(minutes=round(times * took.total_seconds() / 60))
+    file, facts = published[0]
+    times = work / _work(pd.read_parquet(file.with_name("models.parquet")))
+    took = timedelta(seconds=round(facts["seconds"] + facts["training_seconds"]))
+    here = timedelta(minutes=round(times * took / timedelta(minutes=1)))
     return (
-        f"about {times:.2g} times the published run's {timedelta(seconds=round(took.total_seconds()))} "
-        f"({facts['device']}), so {here} (h:mm:ss) on such a machine, within a factor of two; less on a GPU"
+        f"about {times:.2g} times the published run's {took} ({facts['device']}), "
+        f"so {here} (h:mm:ss) on such a machine, within a factor of two; less on a GPU"
     )
 
 
