@@ -59,7 +59,7 @@ import pandas as pd
 from fivelenses.exhibits import Cells, Layout, counted, curves, dots, heat_maps
 from fivelenses.judging import OURS, CannotTest, jackknife, over_seeds, title
 from fivelenses.models import thirds
-from fivelenses.papers.readings import BY_KEY, LENSES, MEASURES, lens, name
+from fivelenses.papers.measures import BY_KEY, LENSES, MEASURES, lens, name
 from fivelenses.records import TWINS, WHOLE, select
 from fivelenses.run import begin
 

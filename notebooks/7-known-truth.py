@@ -58,7 +58,7 @@ from fivelenses import judging
 from fivelenses.exhibits import Cells, Layout, counted, curves, dots, heat_maps, printed
 from fivelenses.judging import OURS, title
 from fivelenses.lenses.checks import INVARIANCES
-from fivelenses.papers.readings import BY_KEY, LENSES, MEASURES, name
+from fivelenses.papers.measures import BY_KEY, LENSES, MEASURES, name
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TREES, TWIN
 from fivelenses.run import begin
 

@@ -33,8 +33,8 @@ from fivelenses.models import encoders
 from fivelenses.models.controls import moved_at_random, scale_of_equal_movement
 from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import changed_layers, layer_list, projections
+from fivelenses.papers.measures import name
 from fivelenses.papers.merchant2020 import random_positions
-from fivelenses.papers.readings import name
 from fivelenses.records import WHOLE
 from fivelenses.tasks import folds
 from fivelenses.tasks.own import FILES, read_table

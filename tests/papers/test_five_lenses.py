@@ -16,7 +16,7 @@ from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, OPEN, REPRODUCED
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.five_lenses import MEASURES, changes_by_layer, independent_encoder
-from fivelenses.papers.readings import BY_KEY, LENSES, lens
+from fivelenses.papers.measures import BY_KEY, LENSES, lens
 from fivelenses.records import TWIN, TWINS, WHOLE
 
 LAYERS = np.arange(1, 7)

@@ -18,7 +18,7 @@ from fivelenses.lenses.similarities import mutual_neighbours
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.known_truth import Neighbours, changes_seen, properties_read
-from fivelenses.papers.readings import BY_KEY
+from fivelenses.papers.measures import BY_KEY
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TWIN
 
 LAYERS = np.arange(1, 7)

@@ -1,4 +1,4 @@
-"""The measures of change that chapters 6 and 7 take of every model, and what they read of it at each of its layers.
+"""What the measures of chapters 6 and 7 read of a model at each of its layers.
 
 Labels lie in the first token's states on development examples. Probes learn from training examples, and so is the loss
 that of training examples, as in the landscapes of its paper: on development examples, a model that has memorised its
@@ -20,7 +20,6 @@ from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import directions, directprobe, mlp_probe, weights
-from fivelenses.lenses.checks import DECLARED
 from fivelenses.lenses.classifier_loss import ClassifierLoss
 from fivelenses.lenses.directions import layer_parameters
 from fivelenses.models import encoders
@@ -33,67 +32,6 @@ from fivelenses.tasks.examples import encode
 from fivelenses.tasks.treebanks import read_treebank
 
 PROBE = mlp_probe.Configuration((64, 64), 1e-4)
-
-# What the measures of each paper look at, in the order of the chapters, and those of no paper.
-LENSES = {
-    "hao2020": "attention and features",
-    "zhou2022": "label geometry",
-    "hao2019": "loss landscape",
-    "singh2020": "weights",
-    "merchant2020": "similarity and syntax",
-    "": "beside the papers",
-}
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One number per layer, larger where a fine-tuned encoder departs more from the pre-trained one.
-
-    Attributes:
-        key, name, lens: in records, in pictures, and the paper that it is from, a key of LENSES.
-        reads_activations: whether it reads what the layer makes of a text, and so inherits what changed below.
-        knows_labels: whether it takes the task's labels, where others count every change alike.
-    """
-
-    key: str
-    name: str
-    lens: str
-    reads_activations: bool = True
-    knows_labels: bool = False
-
-    @property
-    def invariances(self) -> frozenset[str] | None:
-        """Changes of the model's features that it ignores; None where it reads no features."""
-        return DECLARED.get(self.key)
-
-
-MEASURES = (
-    Measure("js", "attention", "hao2020"),
-    Measure("svcca", "features", "hao2020"),
-    Measure("pwcca", "features, PWCCA", "hao2020"),
-    Measure("cka", "features, CKA", "hao2020"),
-    Measure("labels", "label distance", "zhou2022", knows_labels=True),
-    Measure("probe", "probe gain", "zhou2022", knows_labels=True),
-    Measure("rollback", "rollback", "hao2019", False, True),
-    Measure("last", "last layer after rollback", "hao2020", False, False),
-    Measure("weights", "weights", "singh2020", False, False),
-    Measure("rsa", "similarity", "merchant2020"),
-    Measure("structure", "syntax", "merchant2020"),
-    Measure("cka_debiased", "debiased CKA", ""),
-    Measure("procrustes", "Procrustes", ""),
-    Measure("neighbours", "neighbours", ""),
-)
-BY_KEY = {measure.key: measure for measure in MEASURES}
-
-
-def name(key: str) -> str:
-    """What a measure is called in pictures."""
-    return BY_KEY[key].name
-
-
-def lens(key: str) -> str:
-    """The paper that a measure is from; empty for none."""
-    return BY_KEY[key].lens
 
 
 # --- what the models of a task are read with --------------------------------------------------------------------------
