@@ -204,13 +204,16 @@ def test_slurm_jobs_run_one_point_at_a_time_on_all_their_cores(monkeypatch, tmp_
     class Cluster:
         def __init__(self, **options):
             asked.update(options)
-            raise ValueError("no sbatch here")
+            raise ValueError("no such queue")
 
     monkeypatch.setattr(dask_jobqueue, "SLURMCluster", Cluster)
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
-    slurm = sweeps.connect(3, gpu=True, slurm="queue=gpu,cores=8,memory=32GB")
-    with pytest.raises(sweeps.RunError, match="No Slurm job can be made of .*no sbatch here"):
-        slurm.__enter__()
+    options = {"gpu": True, "slurm": "queue=gpu,cores=8,memory=32GB"}
+    with pytest.raises(sweeps.RunError, match="There is no sbatch here"):
+        sweeps.connect(3, **options).__enter__()
+    monkeypatch.setattr(sweeps.shutil, "which", lambda _: "/usr/bin/sbatch")
+    with pytest.raises(sweeps.RunError, match="No Slurm job can be made of .*no such queue"):
+        sweeps.connect(3, **options).__enter__()
     assert (asked["queue"], asked["memory"], asked["cores"], asked["job_cpu"]) == ("gpu", "32GB", 1, 8)
     assert asked["job_script_prologue"] == ["export OMP_NUM_THREADS=8"]
     assert asked["job_extra_directives"] == ["--gres=gpu:1"]

@@ -1,4 +1,4 @@
-"""What a run, or a sweep, reads and trains: checked before anything starts, or told by a dry run with about how long
+"""What a run, or a sweep, reads and trains: checked before anything starts, or printed by a dry run with about how long
 it takes.
 
 Time is that of the chapter's published run, scaled by work: the parameters in the layers × the training and development
@@ -38,9 +38,10 @@ SHAPES = {"bert-base": (12, 768), "bert-large": (24, 1024), "multiberts": (12, 7
 SHAPES |= {"mpnet-base": (12, 768), "MiniLM-L6": (6, 384), "MiniLM-L3": (3, 384)}
 MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522
+HUB_NAME = re.compile(r"(random:)?[\w.-]+(/[\w.-]+)?")
 
 
-# --- checked ----------------------------------------------------------------------------------------------------------
+# --- checks -----------------------------------------------------------------------------------------------------------
 
 
 def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print) -> None:
@@ -86,7 +87,7 @@ def _check_compared(name: str, compared: Sequence[str], limit: int | None, param
     check_tokens(datasets.concatenate_datasets(sets), width, folds(np.array(labels)))
 
 
-# --- told -------------------------------------------------------------------------------------------------------------
+# --- dry runs ---------------------------------------------------------------------------------------------------------
 
 
 def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
@@ -117,6 +118,8 @@ def _encoder(name: str) -> str:
     try:
         encoder = encoders.locate(name)
     except SourceError:
+        if not HUB_NAME.fullmatch(name):
+            raise
         return f"{name}, from the hub, which cannot be read now"
     return f"{name}, " + ("on this machine" if encoder.revision is None else f"from the hub, {encoder.revision}")
 
@@ -190,9 +193,11 @@ def _time(number: int, work: float) -> str:
     if not published:
         return "no published run of this chapter says how long it takes"
     file, facts = published[0]
-    times = work / _work(pd.read_parquet(file.with_name("models.parquet")))
+    models = pd.read_parquet(file.with_name("models.parquet"))
+    # The table has the ordinary models, and the others take about as much.
+    times = work / _work(models) * len(models) / len(facts["specifications"])
     took = timedelta(seconds=round(facts["seconds"] + facts["training_seconds"]))
-    here = timedelta(minutes=round(times * took / timedelta(minutes=1)))
+    here = timedelta(minutes=max(1, round(times * took / timedelta(minutes=1))))
     return (
         f"about {times:.2g} times the published run's {took} ({facts['device']}), "
         f"so {here} (h:mm:ss) on such a machine, within a factor of two; less on a GPU"

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -162,6 +163,8 @@ def _slurm(options: str, gpu: bool):
     import dask
     from dask_jobqueue import SLURMCluster
 
+    if shutil.which("sbatch") is None:
+        raise RunError("There is no sbatch here: sweep where Slurm jobs can be submitted, or leave --slurm out.")
     configured = dask.config.get("jobqueue.slurm", {})
     try:
         named = dict(pair.split("=", 1) for pair in options.split(","))
