@@ -165,6 +165,7 @@ for axes, (way, stack) in zip(panels, ways.groupby("way", sort=False), strict=Tr
     axes.set(xlim=(0, 1), ylim=(0, LAYERS + 2))
     axes.set_title(way, fontsize=10)
     axes.axis("off")
+plt.close(figure)  # shown below, with its legend
 
 # %% tags=["hide-input"]
 handles = [plt.Rectangle((0, 0), 1, 1, color=shade, label=way) for way, shade in COLOURS.items()]

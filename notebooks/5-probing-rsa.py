@@ -648,8 +648,8 @@ def one_before_other(rows, first, second):
 )
 def where_similarity_is_lost(rows):
     """Loss of similarity between thirds of the layers: the rise from the middle to the top minus
-    twice that from the bottom to the middle (MNLI and SQuAD; 0 on a straight line), and top minus
-    bottom; difference of two tasks.
+    twice that from the bottom to the middle (MNLI and SQuAD; 0 where the upper rise is twice the
+    lower, less on a straight line), and top minus bottom; difference of two tasks.
     """
     check_present(rows["model"], [PARSER], "model of")
     if rows["layer"].max() < 3:

@@ -402,8 +402,8 @@ run.figure(
     "Rank correlations",
     heat_maps({"": square}, pairs, **look, cells=Cells("{:.2f}", bold, framed)),
     f"How alike two measures order the layers of a model, averaged over models ({in_words}); bold "
-    "where the 95% interval over models excludes 0. Framed: a measure with itself in two seeds "
-    f"of one task.{left_out if undefined else ''}",
+    "where the 95% interval, the wider of that over tasks and that over models, excludes 0. "
+    f"Framed: a measure with itself in two seeds of one task.{left_out if undefined else ''}",
     key="correlations",
 )
 
@@ -446,8 +446,8 @@ run.table(
     "Pairs of lenses",
     table,
     "From the most to the least alike: mean rank correlation over layers of their measures "
-    f"({in_words}), with its 95% interval over models, the layers being given, and the partial "
-    "correlation with the layer's number held fixed, over the models in which it is defined.",
+    f"({in_words}), with its 95% interval (the wider of that over tasks and that over models, "
+    "the layers being given), and the partial correlation with the layer's number held fixed, over the models in which it is defined.",
     columns={"pair": "lenses", "correlation": "rank correlation"}
     | {"models": "models", "given_depth": "given depth"},
     formats={"correlation": "{correlation:z.2f} ({low:z.2f} to {high:z.2f})"}
@@ -565,7 +565,7 @@ run.table(
     "What sets measures apart",
     pd.DataFrame(found),
     "Mean rank correlation of two measures of different lenses that are alike, and of two that "
-    f"are not, with 95% intervals over models ({in_words}).",
+    f"are not, with 95% intervals, the wider of those over tasks and over models ({in_words}).",
     columns={"distinction": "measures differ in"} | {one: one for one in KINDS},
     formats={"distinction": DISTINCTIONS.get}
     | {one: f"{{{one}:z.2f}} ({{{one}_low:z.2f}} to {{{one}_high:z.2f}})" for one in KINDS},
