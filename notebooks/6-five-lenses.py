@@ -447,7 +447,8 @@ run.table(
     table,
     "From the most to the least alike: mean rank correlation over layers of their measures "
     f"({in_words}), with its 95% interval (the wider of that over tasks and that over models, "
-    "the layers being given), and the partial correlation with the layer's number held fixed, over the models in which it is defined.",
+    "the layers being given), and the partial correlation with the layer's number held fixed, over "
+    "the models in which it is defined.",
     columns={"pair": "lenses", "correlation": "rank correlation"}
     | {"models": "models", "given_depth": "given depth"},
     formats={"correlation": "{correlation:z.2f} ({low:z.2f} to {high:z.2f})"}
