@@ -149,12 +149,10 @@ def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
 class Projection(NamedTuple):
     """A trajectory of t points, projected on a plane.
 
-    Attributes:
-        cosines: (t,) of the angle to the first direction, in [-1, 1]; NaN for a point that has not moved.
-        alphas: (t,) the paper's first coordinate, in lengths of the first direction.
-        betas: (t,) the paper's second coordinate, at least 0: the distance from the first axis.
-        plane: (t, 2) coordinates of the nearest point in the plane of both directions.
-        share: (t,) of the squared displacement that lies in the plane, in [0, 1]; NaN for a point that has not moved.
+    Of each point the cosine of the angle to the first direction, in [-1, 1]; the paper's coordinates, alphas in lengths
+    of the first direction and betas, at least 0, the distance from the first axis; the coordinates (t, 2) of the nearest
+    point in the plane of both directions; and the share of the squared displacement that lies in the plane, in [0, 1].
+    Cosine and share are NaN for a point that has not moved.
     """
 
     cosines: np.ndarray
