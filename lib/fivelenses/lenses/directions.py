@@ -150,9 +150,9 @@ class Projection(NamedTuple):
     """A trajectory of t points, projected on a plane.
 
     Of each point the cosine of the angle to the first direction, in [-1, 1]; the paper's coordinates, alphas in lengths
-    of the first direction and betas, at least 0, the distance from the first axis; the coordinates (t, 2) of the nearest
-    point in the plane of both directions; and the share of the squared displacement that lies in the plane, in [0, 1].
-    Cosine and share are NaN for a point that has not moved.
+    of the first direction and betas, at least 0, the distance from the first axis; the coordinates (t, 2) of the
+    nearest point in the plane of both directions; and the share of the squared displacement that lies in the plane, in
+    [0, 1]. Cosine and share are NaN for a point that has not moved.
     """
 
     cosines: np.ndarray
