@@ -1114,7 +1114,6 @@ run.table(
 run.finish()
 
 # %% [markdown]
-# **Limits.** `wider-optima` is judged in lengths of each model's own $\delta_1$, which is longer
-# from scratch; in absolute lengths it can fail. One plane says nothing about other dimensions.
+# **Limits.** One plane says nothing about other dimensions.
 #
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.
