@@ -165,7 +165,7 @@ library = fivelenses.lenses.basin.half_widths(alphas, losses, at=1, rise=0.1)[1]
 {"by hand": round(float(by_hand), 6), "library": round(library, 6)}
 
 # %% [markdown]
-# The encoder's parameters move, embeddings included; pooler and classifier stay as trained.
+# The encoder's parameters move, embeddings included; pooler and classifier stay.
 # $\mathcal{J}$ is the mean over one random subset of the examples, without dropout.
 
 # %% tags=["hide-input", "claim"]
