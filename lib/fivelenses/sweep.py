@@ -119,7 +119,8 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
     complete = [point for point in points if point.name not in missing]
     if complete:
         collect(complete, folder)
-    print(f"{len(complete)} of {len(points)} points have a run" + f"; their exhibits are in {folder}" * bool(complete))
+    where = f"; their exhibits are in {folder}" if complete else ""
+    print(f"{len(complete)} of {len(points)} points have a run{where}")
     return folder, missing
 
 
