@@ -101,7 +101,7 @@ def run(unit: Unit) -> None:
     started = time.monotonic()
     for number, given in unit.runs:
         options = [word for parameter in given for word in ("-p", parameter)]
-        command = [sys.executable, "-m", "fivelenses", "run", str(number), "--profile", "small", *options]
+        command = [sys.executable, "-m", "fivelenses.cli", "run", str(number), "--profile", "small", *options]
         subprocess.run(command, check=True)
     copied = copy_records(records_folder(), folder())
     took = {"step": unit.step, "hours": round((time.monotonic() - started) / 3600, 2), "records": copied}
