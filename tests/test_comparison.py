@@ -6,9 +6,9 @@ import pytest
 
 from fivelenses import comparison
 from fivelenses.activations import stream
-from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with, layers_rolled_back
+from fivelenses.comparison import CCA, RSA, AttentionJS, Sampled, check_tokens, compare_with, layers_rolled_back
 from fivelenses.lenses.cca import svcca_distance
-from fivelenses.lenses.similarities import rsa, sample_positions
+from fivelenses.lenses.similarities import mutual_neighbours, rsa, sample_positions
 from fivelenses.models import encoders
 from fivelenses.tasks import folds
 
@@ -22,8 +22,9 @@ def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_example
     pairs = [("seed 0", "seed 2"), ("seed 1", "seed 0")]
     positions = sample_positions(sum(map(len, toy_examples["input_ids"])), 100)
     lenses = [AttentionJS(), CCA(["svcca"], 0.9), RSA(positions, null_seed=0)]
+    lenses.append(Sampled({"neighbours": mutual_neighbours}, positions))
     table = compare_with(lenses, models, pairs, toy_examples, layers=[0, 4], device="cpu")
-    measured = ["js", "svcca", "tokens", "rsa", "rsa_null", "rsa_tokens"]
+    measured = ["js", "svcca", "tokens", "rsa", "rsa_null", "rsa_tokens", "neighbours"]
     assert list(table) == ["first", "second", "layer", "examples", *measured]
     assert table["js"].isna().tolist() == [True, False] * 2
     alone = compare_with([CCA(variance_kept=0.9), AttentionJS()], models, pairs, toy_examples, [4], device="cpu")
@@ -36,6 +37,7 @@ def test_lenses_share_one_pass_and_give_what_they_give_alone(models, toy_example
     # Fused attention, which the stream takes where no weights are wanted, rounds in another order.
     assert last["svcca"] == pytest.approx(svcca_distance(x, y, variance_kept=0.9), rel=1e-6)
     assert last["rsa"] == pytest.approx(rsa(x[positions], y[positions]), rel=1e-6)
+    assert last["neighbours"] == mutual_neighbours(x[positions], y[positions])
     assert (last["tokens"], last["rsa_tokens"], last["examples"]) == (len(x), 100, 40)
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fivelenses import compare
 from fivelenses.activations import stream
 from fivelenses.cli import app
-from fivelenses.comparison import compare_with
+from fivelenses.comparison import Sampled, compare_with
 from fivelenses.files import project_folder
 from fivelenses.lenses.similarities import debiased_linear_cka
 from fivelenses.models import encoders
@@ -23,7 +23,7 @@ from fivelenses.models.controls import permuted_neurons, rescaled_queries, rotat
 from fivelenses.models.layers import roll_back
 from fivelenses.tasks import folds
 from fivelenses.tasks.sources import SourceError
-from fivelenses.two_checkpoints import ANSWERS, LENSES, MEASURED, PermutedAttention, Words, read_texts
+from fivelenses.two_checkpoints import ANSWERS, LENSES, MEASURED, PermutedAttention, read_texts, sampled_changes
 from tests import chapters
 from tests.conftest import ENCODER
 
@@ -158,7 +158,7 @@ def test_a_fold_left_out_is_a_sample_without_its_words(toy_model, toy_examples):
     # The last batch holds a single word of the sample.
     last = sum(map(len, toy_examples["input_ids"])) - 1
     fold_of, positions = folds(np.zeros(40), 4), np.append(np.arange(3, 300, 2), last)
-    lenses = [Words(positions, null=True), PermutedAttention()]
+    lenses = [Sampled(sampled_changes(), positions, 0), PermutedAttention()]
     table = compare_with(lenses, models, [("0", "1")], toy_examples, [2], 7, "cpu", fold_of)
     vectors, of_words = [], []
     for batch, other in zip(

@@ -199,6 +199,45 @@ class RSA:
         return bytes_needed(models, pairs, width, folds, self._null_seed is not None)
 
 
+class Sampled:
+    """Measures of tokens at some positions of the stream, which are kept: a column each, and `…_null` of permuted rows.
+
+    Args:
+        measures: column to a function of both sides, (tokens, width) each.
+        positions: from `lenses.similarities.sample_positions`.
+        null_seed: of the permutations; without a seed, and without a fold, there are no nulls.
+    """
+
+    reads_attention = False
+
+    def __init__(self, measures: Mapping[str, Callable], positions: np.ndarray, null_seed: int | None = None) -> None:
+        self._measures, self._positions, self._null_seed = dict(measures), positions, null_seed
+
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
+        self._fold_of, self._before, self._folds = fold_of, 0, []
+        self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}
+
+    def update(self, batches: Sequence[Activations]) -> None:
+        fold_of = _folds_of_tokens(batches[0], self._fold_of)
+        here = positions_in_batch(self._positions, self._before, len(fold_of))
+        self._before += len(fold_of)
+        self._folds.append(fold_of[here])
+        for layer, kept in self._tokens.items():
+            kept.append([batch.tokens(layer)[here.to(batch.mask.device)] for batch in batches])
+
+    def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+        kept = torch.cat(self._folds) != (WHOLE if left_out is None else left_out)
+        x, y = (torch.cat([batch[side] for batch in self._tokens[layer]])[kept] for side in pair)
+        row = {column: measure(x, y) for column, measure in self._measures.items()}
+        if self._null_seed is not None and left_out is None:
+            for column, measure in self._measures.items():
+                row[f"{column}_null"] = similarities.permuted_null(measure, x, y, self._null_seed)
+        return row
+
+    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
+        return 4 * models * len(self._positions) * width
+
+
 def positions_in_batch(positions: np.ndarray, before: int, tokens: int) -> torch.Tensor:
     """Which tokens of a batch are at some increasing positions of a stream, of which it is ``before`` tokens from the
     start.

@@ -28,7 +28,7 @@ from fivelenses.book.cards import render
 from fivelenses.files import written_beside
 from fivelenses.judging import Interval, jackknife, listed
 from fivelenses.lenses import weights
-from fivelenses.lenses.similarities import debiased_linear_cka, mutual_neighbours, permuted_null, rsa
+from fivelenses.lenses.similarities import debiased_linear_cka, mutual_neighbours, rsa
 from fivelenses.models import encoders
 from fivelenses.models.controls import moved_at_random, scale_of_equal_movement
 from fivelenses.models.encoders import check_encoder
@@ -257,6 +257,15 @@ def _related(before: nn.Module, after: nn.Module) -> bool:
     return bool((one - two).norm() < UNRELATED * (one - two[order]).norm())
 
 
+def sampled_changes() -> dict[str, Callable]:
+    """What `SAMPLED` measures, as changes: 1 − similarity."""
+    return {key: partial(_change, similarity) for key, similarity in SAMPLED.items()}
+
+
+def _change(similarity: Callable, x: torch.Tensor, y: torch.Tensor) -> float:
+    return 1 - similarity(x, y)
+
+
 class PermutedAttention(comparison.AttentionJS):
     """Attention divergence with the rows of the second model permuted among the tokens of a text; column `js_null`."""
 
@@ -273,39 +282,6 @@ class PermutedAttention(comparison.AttentionJS):
 
     def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         return {"js_null": super().row(pair, layer, left_out)["js"]}
-
-
-class Words:
-    """Changes, 1 − similarity, of words at these positions of the stream: columns as in `SAMPLED`, and `…_null`."""
-
-    reads_attention = False
-
-    def __init__(self, positions: np.ndarray, null: bool) -> None:
-        self._positions, self._null = positions, null
-
-    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        self._tokens_before, self._fold_of, self._folds = 0, fold_of, []
-        self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}
-
-    def update(self, batches: Sequence[Activations]) -> None:
-        mask = batches[0].mask
-        of_texts = np.repeat(self._fold_of[batches[0].rows], mask.sum(1).cpu())
-        here = comparison.positions_in_batch(self._positions, self._tokens_before, len(of_texts))
-        self._tokens_before += len(of_texts)
-        self._folds.append(of_texts[here.numpy()])  # a tensor of one place would be a number
-        for layer, kept in self._tokens.items():
-            kept.append([batch.tokens(layer)[here.to(mask.device)] for batch in batches])
-
-    def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        kept = torch.from_numpy(np.concatenate(self._folds) != left_out)
-        x, y = (torch.cat([batch[side] for batch in self._tokens[layer]])[kept] for side in pair)
-        row = {key: 1 - measure(x, y) for key, measure in SAMPLED.items()}
-        if self._null and left_out is None:
-            row |= {f"{key}_null": 1 - permuted_null(measure, x, y, SEED) for key, measure in SAMPLED.items()}
-        return row
-
-    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return 4 * models * len(self._positions) * width
 
 
 class OfPairs:
@@ -342,8 +318,9 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     controls |= {OTHER: models[OTHER]} if OTHER in models else {}
     every = {"before": before, "after": after, **controls}
     log(f"2 of 3: reading {exhibits.counted(examples.num_rows, 'text')} with these encoders: {listed(list(every))}")
-    own = [PermutedAttention(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT), Words(words, null=True)]
-    others = [comparison.CCA(("svcca",), VARIANCE_KEPT), Words(words, null=False)]
+    own = [PermutedAttention(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT)]
+    others = [comparison.CCA(("svcca",), VARIANCE_KEPT), comparison.Sampled(sampled_changes(), words)]
+    own.append(comparison.Sampled(sampled_changes(), words, SEED))
     lenses = [comparison.AttentionJS(), *(OfPairs(one, one in own) for one in own + others)]
     pairs = [("before", one) for one in every if one != "before"]
     both = comparison.compare_with(lenses, every, pairs, examples, None, BATCH, device, fold_of)

@@ -14,10 +14,9 @@ from tests.conftest import ENCODER
 
 from fivelenses.chapters import settings
 from fivelenses.judging import CONTRADICTED, FAILS, HOLDS, REPRODUCED
-from fivelenses.lenses.similarities import mutual_neighbours
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.known_truth import Neighbours, changes_seen, properties_read
+from fivelenses.papers.known_truth import changes_seen, properties_read
 from fivelenses.papers.measures import BY_KEY
 from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TWIN
 
@@ -217,22 +216,6 @@ def test_a_change_without_effect_is_seen_by_those_that_compare_places_alone(seen
             assert found > 0.01
         elif one.invariances != frozenset():
             assert found < 2e-4, (kind, key)
-
-
-def test_streamed_neighbours_are_those_of_all_rows_at_once():
-    random = torch.Generator().manual_seed(0)
-    hidden = [torch.randn(2, 9, 5, generator=random) for _ in range(2)]
-    mask = torch.ones(2, 9, dtype=torch.bool)
-    positions = np.array([0, 3, 4, 8, 9, 17])
-    lens = Neighbours(positions, 2)
-    lens.begin([(0, 1)], [1], np.zeros(2, dtype=int))
-    for row in range(2):
-        batches = [
-            SimpleNamespace(mask=mask[[row]], tokens=lambda layer, side=side, row=row: side[row]) for side in hidden
-        ]
-        lens.update(batches)
-    expected = mutual_neighbours(*(side.reshape(18, 5)[positions] for side in hidden), k=2)
-    assert lens.row((0, 1), 1) == {"neighbours": expected}
 
 
 def test_properties_of_an_encoder_that_did_not_change_are_as_before(toy_checkpoint):

@@ -24,7 +24,6 @@ from typing import NamedTuple
 import datasets
 import numpy as np
 import pandas as pd
-import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -39,10 +38,10 @@ from fivelenses.comparison import (
     AttentionJS,
     Pair,
     PairLens,
+    Sampled,
     check_tokens,
     compare_with,
     layers_rolled_back,
-    positions_in_batch,
 )
 from fivelenses.lenses.moments import Moments, bytes_needed
 from fivelenses.lenses.similarities import DebiasedCKA, mutual_neighbours, procrustes_distance
@@ -72,7 +71,6 @@ SIMILARITIES = ("cka", "rsa", "cka_debiased", "neighbours")  # 1 minus which is 
 # Those that one pass over two models gives, in the order of the record.
 COMPARED = ("js", "svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", "neighbours")
 PROBE_SEEDS, PROBE_EPOCHS = range(2), 60
-NEIGHBOURS = 10
 MAX_LENGTH = 128  # tokens of a sentence whose annotation is read
 PRIME = 10_007  # keeps the noise of one seed's twin apart from that of another's symmetries
 
@@ -195,7 +193,7 @@ def _lens(key: str, of_task: Setting, tokens: int) -> PairLens:
         return Alignment(key)
     if key in ("rsa", "neighbours"):
         words = random_positions(of_task.examples, of_task.tokenizer, tokens)
-        return RSA(words) if key == "rsa" else Neighbours(words, NEIGHBOURS)
+        return RSA(words) if key == "rsa" else Sampled({key: mutual_neighbours}, words)
     return CCA((key,), variance_kept=1.0 if key == "pwcca" else 0.99)
 
 
@@ -365,32 +363,3 @@ class Alignment:
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
         return bytes_needed(models, pairs, width)
-
-
-class Neighbours:
-    """The `k` mutual nearest neighbours of tokens at some positions of the stream, which are kept, without folds;
-    column `neighbours`, a similarity in [0, 1].
-    """
-
-    reads_attention = False
-
-    def __init__(self, positions: np.ndarray, k: int) -> None:
-        self._positions, self._k = positions, k
-
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        self._seen = 0
-        self._tokens: dict[int, list[list[torch.Tensor]]] = {layer: [] for layer in layers}
-
-    def update(self, batches: Sequence[Activations]) -> None:
-        count = int(batches[0].mask.sum())
-        here = positions_in_batch(self._positions, self._seen, count)
-        self._seen += count
-        for layer, kept in self._tokens.items():
-            kept.append([batch.tokens(layer)[here.to(batch.mask.device)] for batch in batches])
-
-    def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        x, y = (torch.cat([batch[side] for batch in self._tokens[layer]]) for side in pair)
-        return {"neighbours": mutual_neighbours(x, y, self._k)}
-
-    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return 4 * models * len(self._positions) * width
