@@ -68,8 +68,8 @@ run = begin(6, globals())
 # %% [markdown]
 # ## The setting
 #
-# The models are those of [chapter 1](1-attention-svcca.ipynb): one pre-trained encoder, fine-tuned
-# on several tasks with several seeds.
+# The models are those of [chapter 1](/published/1-attention-svcca.ipynb): one pre-trained encoder,
+# fine-tuned on several tasks with several seeds.
 
 # %% tags=["hide-input"]
 models = run.measure("models", each="task")
@@ -643,8 +643,9 @@ run.finish()
 # %% [markdown]
 # What to keep in mind:
 #
-# - **Which lens is right?** This chapter cannot say. [Chapter 7](7-known-truth.ipynb) tries the
-#   lenses on encoders of which we know where they changed.
+# - **Which lens is right?** This chapter cannot say.
+#   [Chapter 7](/published/7-known-truth.ipynb) tries the lenses on encoders of which we know where
+#   they changed.
 # - **Few layers.** Averages over models add no layers, and all models share one pre-trained
 #   encoder.
 # - **Scaled rows.** In the first picture and the centres, a measure that hardly varies looks as

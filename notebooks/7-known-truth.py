@@ -16,9 +16,9 @@
 # %% [markdown]
 # # What can each lens see?
 #
-# **The question.** The lenses of [chapter 6](6-five-lenses.ipynb) disagree about which layers
-# fine-tuning changes. Which is right? We make encoders of which we know where they changed, how
-# much, whether at all, and for what.
+# **The question.** The lenses of [chapter 6](/published/6-five-lenses.ipynb) disagree about which
+# layers fine-tuning changes. Which is right? We make encoders of which we know where they changed,
+# how much, whether at all, and for what.
 #
 # **The answer here.** Where only some layers were trained, the weights name a trained layer
 # {glue:text}`weights_names`, rollback {glue:text}`rollback_names`, and features

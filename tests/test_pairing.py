@@ -38,7 +38,7 @@ def sources(notebook):
 @pytest.mark.parametrize(("changed", "touched"), [(".py", ".ipynb"), (".ipynb", ".py")])
 def test_the_half_that_changed_is_taken_though_the_other_is_newer(changed, touched, remembered, notebook, tmp_path):
     if not remembered:
-        (tmp_path / "build" / "pairs.json").unlink()
+        (tmp_path / "build" / "pairs" / "1-first.py").unlink()
     edit(notebook.with_suffix(changed), "value = 2")
     os.utime(notebook.with_suffix(touched), (time.time() + 60,) * 2)
     pairing.main()

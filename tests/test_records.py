@@ -39,7 +39,7 @@ def edit(file: Path, before: str, after: str) -> None:
 
 
 def digest() -> str:
-    records._read.cache_clear()
+    records._module.cache_clear()
     return records.code_digest(["fivelenses.measure"])
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -17,17 +17,14 @@ try:
     import typer
     from typer import Argument, Option
 
-    from fivelenses.chapters import check_device, find_chapter, parse_parameters, settings
+    from fivelenses.chapters import check_device, parse_parameters, settings
 except ModuleNotFoundError:
     sys.exit("fivelenses: the command needs `pip install 'fivelenses[book]'`; without it there are the lenses alone.")
 
-Profile = Annotated[
-    str, Option("--profile", help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")
-]
-Parameters = Annotated[
-    list[str],
-    Option("-p", "--parameter", help="name=value, as often as you like; tasks=./own.csv reads a table of your own."),
-]
+Chapter = Annotated[int, Argument(help="The chapter's number.")]
+Profile = Annotated[str, Option(help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")]
+VALUES = "name=value, as often as you like; tasks=./own.csv reads a table of your own."
+Parameters = Annotated[list[str], Option("-p", "--parameter", help=VALUES)]
 DryRun = Annotated[bool, Option("--dry-run", help="Print what would be fetched and trained, and start nothing.")]
 Workers = Annotated[int | None, Option(min=1, help="Processes side by side, or Slurm jobs; by default as cores allow.")]
 
@@ -46,19 +43,12 @@ class _OneSentence(typer.core.TyperGroup):
 app = typer.Typer(cls=_OneSentence, no_args_is_help=True)
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"fivelenses {version('fivelenses')}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    _version: Annotated[
-        bool, Option("--version", callback=_say_version, is_eager=True, help="Print the version and end.")
-    ] = False,
-) -> None:
+@app.callback(invoke_without_command=True)
+def main(version: Annotated[bool, Option("--version", help="Print the version and end.")] = False) -> None:
     """Five papers on what fine-tuning does to BERT, rerun."""
+    if version:
+        typer.echo(f"fivelenses {metadata.version('fivelenses')}")
+        raise typer.Exit
     # A request to end unwinds the program, so that what it started ends with it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if os.environ.pop("FIVELENSES_ENDS_WITH_CALLER", ""):
@@ -71,41 +61,44 @@ def main(
 def run(
     chapter: Annotated[str, Argument(help="A chapter's number, or `all`.")],
     profile: Profile = "tiny",
-    parameter: Parameters = [],  # noqa: B006
+    parameter: Parameters = (),
     dry_run: DryRun = False,
     force: Annotated[bool, Option("--force", help="Run also when nothing has changed.")] = False,
     page: Annotated[bool, Option("--page", help="Build the run's page, too, as a book of one page.")] = False,
 ) -> None:
     """Run a chapter's notebook with papermill, unless its last run is current."""
+    from fivelenses import execution
+
     overrides = parse_parameters(parameter)
     if chapter == "all":
         if overrides or dry_run or page:
             raise ValueError("Parameters, --dry-run and --page go with one chapter: name its number.")
-        from fivelenses.execution import run_all
-
-        run_all(profile, force)
-    elif not chapter.isdecimal():
+        execution.run_all(profile, force)
+        return
+    if not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
-    elif dry_run:
-        from fivelenses import inputs
+    number = int(chapter)
+    if dry_run:
+        _say_plan(number, [settings(number, profile, **overrides)])
+        return
+    folder = execution.run(number, profile, overrides, force, typer.echo)
+    if page:
+        from fivelenses.book import build, pages
 
-        typer.echo("\n".join(inputs.dry_run(int(chapter), [settings(int(chapter), profile, **overrides)])))
-    else:
-        from fivelenses.execution import run as execute
+        typer.echo(f"Its page: {build.build_page(pages.run_here(folder))}")
 
-        folder = execute(int(chapter), profile, overrides, force, typer.echo)
-        if page:
-            from fivelenses.book.build import build_page
-            from fivelenses.book.pages import run_here
 
-            typer.echo(f"Its page: {build_page(run_here(find_chapter(int(chapter)), folder))}")
+def _say_plan(number: int, runs: list) -> None:
+    from fivelenses.inputs import dry_run
+
+    typer.echo("\n".join(dry_run(number, runs)))
 
 
 @app.command()
 def train(
-    chapter: Annotated[int, Argument(help="The chapter whose models are fine-tuned.")],
+    chapter: Chapter,
     profile: Profile = "tiny",
-    parameter: Parameters = [],  # noqa: B006
+    parameter: Parameters = (),
     workers: Workers = None,
 ) -> None:
     """Fine-tune a chapter's models without measuring them.
@@ -124,11 +117,11 @@ def train(
 
 @app.command()
 def sweep(
-    chapter: Annotated[int, Argument(help="The chapter that is run at every point.")],
-    more: Annotated[list[str] | None, Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")] = None,
+    chapter: Chapter,
+    more: Annotated[list[str], Argument(metavar="[NAME=VALUE,VALUE]...", help="More names of the grid.")] = (),
     profile: Profile = "tiny",
-    grid: Annotated[list[str], Option("--grid", help="name=value,value; every combination is a point.")] = [],  # noqa: B006
-    parameter: Parameters = [],  # noqa: B006
+    grid: Annotated[list[str], Option(help="name=value,value; every combination is a point.")] = (),
+    parameter: Parameters = (),
     name: Annotated[str, Option(help="Of its folder under runs/sweeps; made from the points.")] = "",
     workers: Workers = None,
     scheduler: Annotated[str | None, Option(help="The address of a running dask scheduler.")] = None,
@@ -145,15 +138,14 @@ def sweep(
     if scheduler and (workers or slurm):
         raise ValueError("A running cluster has its own workers: give --scheduler without --workers and --slurm.")
     # A list can be one of the values.
-    values = (text.partition("=") for text in [*grid, *(more or [])])
+    values = (text.partition("=") for text in (*grid, *more))
     named = parse_parameters([f"{name}=[{several}]" for name, _, several in values])
     points = sweeps.points(chapter, profile, named, parse_parameters(parameter))
     if dry_run:
-        from fivelenses import inputs
-
         pending = [point.job.parameters for point in points if point.job.reason]
         typer.echo(f"{len(points)} points, {len(points) - len(pending)} current, {len(pending)} to run")
-        typer.echo("\n".join(inputs.dry_run(chapter, pending) if pending else []))
+        if pending:
+            _say_plan(chapter, pending)
         return
     folder, missing = sweeps.sweep(points, name, retries, workers=workers, scheduler=scheduler, slurm=slurm)
     for point in missing:
@@ -164,11 +156,9 @@ def sweep(
 @app.command()
 def report(
     encoder: Annotated[str, Argument(help="A name of the hub, a folder, or an entry of the mirror.")],
-    tasks: Annotated[
-        str, Option("--tasks", help="Tasks of interest, rte,./reviews.csv; by default each chapter's own.")
-    ] = "",
+    tasks: Annotated[str, Option(help="Tasks of interest, rte,./reviews.csv; by default each chapter's own.")] = "",
     profile: Profile = "tiny",
-    parameter: Parameters = [],  # noqa: B006
+    parameter: Parameters = (),
 ) -> None:
     """Run every chapter on an encoder, and write one page that says which of the claims hold for it."""
     from fivelenses.report import report as run_report
@@ -184,11 +174,9 @@ def report(
 def compare(
     before: Annotated[str, Argument(help="A folder, a name of the hub, or an entry of the mirror.")],
     after: Annotated[str, Argument(help="What became of it; likewise.")],
-    texts: Annotated[Path, Option("--texts", help="A text in each line, or a table with a column `text`.")],
-    other: Annotated[
-        str | None, Option("--other", help="An encoder independent of BEFORE, a second seed, as a measure.")
-    ] = None,
-    folder: Annotated[Path, Option("--folder", help="Where the page and the numbers go.")] = Path("comparison"),
+    texts: Annotated[Path, Option(help="A text in each line, or a table with a column `text`.")],
+    other: Annotated[str | None, Option(help="An encoder independent of BEFORE, a second seed, as a measure.")] = None,
+    folder: Annotated[Path, Option(help="Where the page and the numbers go.")] = Path("comparison"),
 ) -> None:
     """Compare two checkpoints without training: what changed, in which layers, and whether it is more than chance."""
     from fivelenses.two_checkpoints import compare as compared
@@ -199,9 +187,7 @@ def compare(
 
 @app.command()
 def book(
-    run: Annotated[
-        bool, Option("--run", help="Run this machine's own chapters first; a book without them comes before.")
-    ] = False,
+    run: Annotated[bool, Option("--run", help="Run this machine's own chapters first, after a first look.")] = False,
 ) -> None:
     """Build the book from the published records and this machine's own, and print where it is."""
     from fivelenses.book.build import build, first_page
@@ -213,12 +199,10 @@ def book(
 
 @app.command()
 def publish(
-    chapter: Annotated[int, Argument(help="The chapter whose run is published.")],
+    chapter: Chapter,
     profile: Profile = "small",
-    parameter: Parameters = [],  # noqa: B006
-    stamp: Annotated[
-        bool, Option("--stamp", help="Only mark what is published as of today's code, which gives equal numbers.")
-    ] = False,
+    parameter: Parameters = (),
+    stamp: Annotated[bool, Option("--stamp", help="Only mark it as made by today's code, of equal numbers.")] = False,
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
     from fivelenses import publishing
@@ -231,9 +215,7 @@ def publish(
 
 
 @app.command()
-def doctor(
-    prune: Annotated[bool, Option("--prune", help="Remove damaged and unfinished checkpoints.")] = False,
-) -> None:
+def doctor(prune: Annotated[bool, Option("--prune", help="Remove damaged and unfinished ones.")] = False) -> None:
     """List and verify the store of checkpoints; the exit status is 1 where one is damaged."""
     from fivelenses.checkpoints.store import inspect
 

@@ -55,16 +55,7 @@ def _named(variable: str) -> Path | None:
 
 @contextlib.contextmanager
 def written_beside(file: Path) -> Iterator[Path]:
-    """The path to write a file to; it takes the file's place when the block has ended, and is removed if it failed.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> with written_beside(folder / "deep" / "a.txt") as place:
-        ...     _ = place.write_text("whole")
-        >>> [one.name for one in (folder / "deep").iterdir()]
-        ['a.txt']
-    """
+    """The path to write a file to; it takes the file's place when the block has ended, and is removed if it failed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.stem}.{os.getpid()}.partial{file.suffix}")
     try:
@@ -108,14 +99,7 @@ def damaged(folder: Path, expected: Mapping[str, str]) -> list[str]:
 
 @contextlib.contextmanager
 def disk_named(folder: Path) -> Iterator[None]:
-    """Where the block fails because the disk of a folder is full, say so, whatever a library made of it.
-
-    Example:
-        >>> with disk_named(Path("/tmp")):
-        ...     raise RuntimeError("I/O error: No space left on device (os error 28)")
-        Traceback (most recent call last):
-        fivelenses.files.RunError: No space left on the disk of /tmp: make room, ...
-    """
+    """Where the block fails because the disk of a folder is full, say so, whatever a library made of it."""
     try:
         yield
     except Exception as error:

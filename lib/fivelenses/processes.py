@@ -93,17 +93,14 @@ def memory_at_hand(device: str | None = None) -> float:
 
 def memory(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
     """Bytes of memory that this process may use at most: this machine's, or what a container or a job may take.
-
-    Args:
-        groups, own: where Linux keeps its control groups, and the file that names that of this process.
+    Linux keeps its control `groups` there, and the name of this process's `own` in that file.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    if own.is_file() and (named := re.search(r"^0::/(.*)$", own.read_text(), re.MULTILINE)):
-        group = groups / named[1]
-        files = (folder / "memory.max" for folder in (group, *group.parents) if folder.is_relative_to(groups))
-        texts = [file.read_text().strip() for file in files if file.is_file()]
-        limits += [int(text) for text in texts if text.isdigit()]
-    return min(limits)
+    named = re.search(r"^0::/(.*)$", own.read_text(), re.MULTILINE) if own.is_file() else None
+    group = groups / (named[1] if named else "")
+    files = [folder / "memory.max" for folder in (group, *group.parents)]
+    texts = [file.read_text().strip() for file in files if file.is_file()]
+    return min([*limits, *(int(text) for text in texts if text.isdigit())])
 
 
 def peak_memory() -> int:

@@ -19,10 +19,8 @@ from fivelenses.files import checksums, folder_beside, records_folder, written_b
 from fivelenses.judging import short
 
 # Of a run's facts, those that its committed records keep.
-PUBLISHED_FACTS = (
-    *("chapter", "profile", "parameters", "not_measured", "specifications"),
-    *("device", "python", "versions", "seconds", "training_seconds", "peak_memory"),
-)
+PUBLISHED_FACTS = {"chapter", "profile", "parameters", "not_measured", "specifications", "device", "python", "versions"}
+PUBLISHED_FACTS |= {"seconds", "training_seconds", "peak_memory"}
 
 
 def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
@@ -30,16 +28,14 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     one that the book's page of the chapter shows. Refused: a run that is not current, or on the reader's own table.
     """
     job = of_chapter(number, profile, overrides)
-    for task in map(find, job.parameters.tasks_trained()):
-        if task.own:
-            lacking = "which readers of a published page do not have: send a report instead"
-            raise RunError(f"{task.title} is a table of your own, {lacking}.")
+    if own := [task.title for task in map(find, job.parameters.tasks_trained()) if task.own]:
+        lacking = "which readers of a published page do not have: send a report instead"
+        raise RunError(f"{own[0]} is a table of your own, {lacking}.")
     if reason := job.reason:
         options = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in job.overrides.items())
         command = f"fivelenses run {number} --profile {profile}{options}"
         raise ParameterError(f"Chapter {number} has no current run on {profile} ({reason}): run `{command}`.")
-    facts = json.loads((job.place / "run.json").read_text(encoding="utf-8"))
-    measured = {}
+    facts, measured = json.loads((job.place / "run.json").read_text(encoding="utf-8")), {}
     for file in (file for files in facts["records"].values() for file in files):
         name = file.removesuffix(".parquet").rpartition(".")[0]
         measured.setdefault(name, []).append(records.read(records_folder() / job.chapter.slug / file))
@@ -48,9 +44,7 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     return commit(number, f"{profile}-{encoder}", merged, facts, leads=not job.overrides)
 
 
-def commit(
-    number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping[str, object], leads: bool
-) -> Path:
+def commit(number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping, leads: bool) -> Path:
     """Write records, by the names of their files, and their ``run.json`` where published runs lie, in the place of the
     run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay.
     """
@@ -58,8 +52,7 @@ def commit(
     with folder_beside(place) as partial:
         for measurement, record in measured.items():
             records.write(partial / f"{measurement}.parquet", record)
-        published = {one: facts[one] for one in PUBLISHED_FACTS if one in facts}
-        _write_facts(partial, published | {"leads": leads})
+        _write_facts(partial, {one: facts[one] for one in facts if one in PUBLISHED_FACTS} | {"leads": leads})
         if (place / FINDINGS).is_file():
             shutil.copy(place / FINDINGS, partial)
     return place
@@ -67,10 +60,8 @@ def commit(
 
 def stamp(number: int) -> list[Path]:
     """Write the digest of today's measuring code into a chapter's published records, whose numbers stay; returns the
-    folders of their runs.
-
-    For a change of code that changes no number: the chapter on the toy world has to give equal tables before and after,
-    which whoever asks for this has seen.
+    folders of their runs. For a change of code that changes no number: the chapter on the toy world has to give equal
+    tables before and after, which whoever asks for this has seen.
     """
     chapter = find_chapter(number)
     folders = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]

@@ -27,16 +27,8 @@ LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
 # Modules whose work a record knows by other means than their source: how a checkpoint was made, and on what data, is in
 # its address; paths, tables of results and how much memory there is change no number.
-KNOWN_OTHERWISE = (
-    "fivelenses.checkpoints",
-    "fivelenses.catalogue",
-    "fivelenses.tasks.own",
-    "fivelenses.files",
-    "fivelenses.processes",
-    "fivelenses.records",
-    "pretraining",
-    "toyworld",
-)
+KNOWN_OTHERWISE = ("pretraining", "toyworld", "fivelenses.checkpoints", "fivelenses.catalogue", "fivelenses.tasks.own")
+KNOWN_OTHERWISE += ("fivelenses.files", "fivelenses.processes", "fivelenses.records")
 METADATA = b"fivelenses"
 
 # In the column `fold`: no fold is left out. Examples are dealt into so many folds.
@@ -107,15 +99,10 @@ def imported_by(source: str) -> set[str]:
 
 
 @cache
-def _read(file: Path, changed: int) -> tuple[str, set[str]]:
-    """A module's statements and its imports; `changed` is the time of its last change, so that an edit is seen."""
-    source = file.read_text(encoding="utf-8")
-    return statements(source), imported_by(source)
-
-
 def _module(name: str) -> tuple[str, set[str]]:
-    file = _file(name)
-    return _read(file, file.stat().st_mtime_ns)
+    """A module's statements and its imports."""
+    source = _file(name).read_text(encoding="utf-8")
+    return statements(source), imported_by(source)
 
 
 def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]:

@@ -101,12 +101,6 @@ def test_the_page_says_how_many_tests_it_holds_and_how_many_verdicts_hold_for_th
     assert "Of 2 reproduced verdicts that have a twin, 2 also hold for it" in text
 
 
-def test_a_chapter_of_several_runs_has_their_matrix_whose_signs_lead_to_the_cards_on_their_pages(run, other):
-    page = read(ledger.matrix_html([run, other], None, other.up))
-    links = {link["href"] for link in page.select("a")}
-    assert "../../here/1-attention-svcca.html#claim-claim-0" in links and len(links) == 2 * len(CLAIMS)
-
-
 def test_the_first_page_tells_findings_that_are_for_it_and_leads_to_their_exhibits(run, other):
     assert ledger.findings_html([run]).strip() == ""
     pd.DataFrame({"js": [0.5, 0.1]}).to_parquet(other.folder / "hao2020-figure-1.parquet")

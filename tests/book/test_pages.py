@@ -23,7 +23,7 @@ def finished(chapter, tmp_path, cell=0, outputs=()):
     folder = tmp_path / "run"
     folder.mkdir()
     nbformat.write(notebook, folder / EXECUTED)
-    facts = {"profile": "tiny", "parameters": settings(1, "tiny").model_dump(mode="json"), "versions": {}}
+    facts = {"chapter": 1, "profile": "tiny", "parameters": settings(1, "tiny").model_dump(mode="json"), "versions": {}}
     facts |= {"device": "CPU", "seconds": 1, "peak_memory": 1, "training_seconds": 60, "not_measured": {}}
     (folder / "run.json").write_text(json.dumps(facts | {"outdated": ["rollbacks"]}))
     return pages.BookRun(chapter, "tiny", folder, "tiny-toy-bert-seed-0")
@@ -58,7 +58,7 @@ def test_a_page_with_a_warning_breaks_the_build_with_the_command_to_run(chapter,
 
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_page_by_itself_is_a_book_of_one_page_or_says_why_not(chapter, tmp_path, monkeypatch, failed):
-    shown = pages.run_here(chapter, finished(chapter, tmp_path).folder)
+    shown = pages.run_here(finished(chapter, tmp_path).folder)
     assert shown.title == "toy-bert-seed-0, toy world, this machine"
     (tmp_path / "_config.yml").touch()
     (tmp_path / "book" / "_static").mkdir(parents=True)

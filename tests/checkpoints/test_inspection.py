@@ -1,11 +1,12 @@
 """What lies in the store is listed, verified and removed."""
 
+import json
 import shutil
 
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses.checkpoints.store import Store, inspect
+from fivelenses.checkpoints.store import Store, inspect, read
 from fivelenses.cli import app
 
 WHOLE, DAMAGED, BEGUN = "a" * 20, "0" * 20, "5" * 20
@@ -30,11 +31,24 @@ def said(prune: bool = False) -> list[str]:
 
 def test_every_checkpoint_is_listed_with_what_it_is(stored):
     damaged, whole, begun, total = said()
+    assert whole.endswith("  whole    " + read(stored.folder / WHOLE).specification.describe())
     assert whole.startswith(f"{WHOLE}  whole") and "rte, seed" in whole
     assert damaged.startswith(f"{DAMAGED}  damaged") and "tokenizer.json" in damaged
     assert begun.startswith(f"{BEGUN}  unfinished")
     assert total.startswith("2 checkpoints, 1 damaged")
     assert stored.addresses() == [DAMAGED, WHOLE]
+
+
+def test_checkpoints_of_one_description_are_told_apart_by_what_they_differ_in(stored):
+    manifest = json.loads((stored.folder / WHOLE / "manifest.json").read_text())
+    shutil.rmtree(stored.folder / DAMAGED)
+    for epochs, letter in ((2.0, "b"), (3.0, "c")):
+        place = shutil.copytree(stored.folder / WHOLE, stored.folder / (letter * 20))
+        manifest["specification"]["schedule"]["epochs"] = epochs
+        (place / "manifest.json").write_text(json.dumps(manifest))
+    names = [line.partition("  whole    ")[2] for line in said()[:3]]
+    assert [name.rpartition(", ")[2] for name in names] == ["epochs 1.0", "epochs 2.0", "epochs 3.0"]
+    assert len({name.rpartition(", ")[0] for name in names}) == 1
 
 
 def test_pruning_removes_what_is_damaged_or_unfinished_and_nothing_else(stored):

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from fivelenses import catalogue, judging, records
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import LOCAL_PROFILE, BookRun, assemble, local_runs, published_runs
-from fivelenses.chapters import CHAPTERS
 from fivelenses.execution import of_chapter, run_all
 from fivelenses.exhibits import Exhibit, dots, in_words, table_html
 from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
@@ -39,16 +38,6 @@ from fivelenses.processes import end_with_caller
 from jupyter_book.cli.main import main
 end_with_caller()
 main()
-"""
-OTHER_RUNS = """## The same chapter on other encoders
-
-```{{raw}} html
-{matrix}
-```"""
-WAITING = """# Chapter {number} on this machine
-
-This page has no run to show ({reason}). `fivelenses run {number}` makes one on the toy world, and `fivelenses book`
-builds the book again; `make` does both.
 """
 
 
@@ -100,7 +89,7 @@ def build_page(run: BookRun) -> Path:
     for cell in (cell for cell in page.cells if cell.cell_type == "markdown"):
         # The builder takes a link from the book's first folder for one within the page.
         cell.source = re.sub(r"\[([^\]]+)\]\(/[^)]*\)", r"\1", cell.source)
-    _write_notebook(page, source / f"{run.page}.ipynb")
+    _write_page(page, source / f"{run.page}.ipynb")
     contents = {"format": "jb-book", "root": run.page, "chapters": [{"file": "glossary"}, {"file": "references"}]}
     (source / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
     with folder_beside(run.folder / "page") as partial:
@@ -142,64 +131,40 @@ def add_meanings_of_terms(html: Path) -> None:
 
 def stage(folder: Path, published: Sequence[BookRun]) -> None:
     """Gather configuration, pages, chapters and generated tables in one folder, which is made. A chapter without a
-    current run of this machine has a page that says so.
+    current run of this machine has a page that says so; pages of other encoders come under their chapter's.
     """
     root, runs = project_folder(), list(published)
     shutil.copytree(root / "book", folder, ignore=shutil.ignore_patterns("records"))
     for run in local_runs():
         if reason := of_chapter(run.chapter.number, run.profile).reason:
-            waiting = WAITING.format(number=run.chapter.number, reason=reason)
+            waiting = render("waiting.md", number=run.chapter.number, reason=reason)
             cell = nbformat.v4.new_markdown_cell(waiting, id="waiting")
-            _write_notebook(nbformat.v4.new_notebook(cells=[cell]), folder / f"{run.page}.ipynb")
+            _write_page(nbformat.v4.new_notebook(cells=[cell]), folder / f"{run.page}.ipynb")
         else:
             runs.append(run)
     for run in runs:
-        page = linked(assemble(run, folder / "_static"), run, {run.page for run in runs})
-        same = [other for other in runs if other.chapter == run.chapter]
-        if len(same) > 1:
-            matrix = ledger.matrix_html(same, None, run.up)
-            page.cells.append(nbformat.v4.new_markdown_cell(OTHER_RUNS.format(matrix=matrix), id="other-runs"))
-        _write_notebook(page, folder / f"{run.page}.ipynb")
+        _write_page(assemble(run, folder / "_static"), folder / f"{run.page}.ipynb")
     write_page_of_sweeps(folder)
     write_generated(folder / "_generated", runs)
     configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     quoted = cases_of_lenses(runs, "known", "toy-bert") | cases_of_lenses(runs, "real", "all-MiniLM")
     configuration["parse"]["myst_substitutions"] = quoted
     configuration["sphinx"]["config"]["version"] = importlib.metadata.version("fivelenses")
-    (folder / "_config.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    contents = table_of_contents(contents, runs, folder)
-    (folder / "_toc.yml").write_text(yaml.safe_dump(contents), encoding="utf-8")
-
-
-def _write_notebook(page: nbformat.NotebookNode, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(page, place)
-
-
-def linked(page: nbformat.NotebookNode, run: BookRun, pages: Collection[str]) -> nbformat.NotebookNode:
-    """The page of another encoder, where a link to a chapter that this encoder has not run leads to the run that leads;
-    `pages` are the addresses of the book's pages, without suffix.
-    """
-    folder = run.page.rpartition("/")[0]
-    others = [one.slug for one in CHAPTERS.values() if not run.leads and f"{folder}/{one.slug}" not in pages]
-    for cell in (cell for cell in page.cells if cell.cell_type == "markdown"):
-        for slug in others:
-            cell.source = cell.source.replace(f"]({slug}.ipynb", f"](../{slug}.ipynb")
-    return page
-
-
-def table_of_contents(contents: dict, runs: Sequence[BookRun], folder: Path) -> dict:
-    """The project's table of contents, with the pages of other encoders under their chapter's, and without the page of
-    sweeps where there are none.
-    """
     for part in contents["parts"]:
+        # There is no page of sweeps where there are none.
         part["chapters"] = [entry for entry in part["chapters"] if list(folder.glob(f"{entry['file']}.*"))]
         for entry in part["chapters"]:
-            where, _, slug = entry["file"].rpartition("/")
-            others = [run for run in runs if (run.part, run.chapter.slug) == (where, slug) and not run.leads]
-            entry |= {"sections": [{"file": run.page, "title": run.title} for run in others]} if others else {}
-    return contents
+            others = [run for run in runs if f"{run.part}/{run.chapter.slug}" == entry["file"] != run.page]
+            if others:
+                entry["sections"] = [{"file": run.page, "title": run.title} for run in others]
+    for name, content in (("_config.yml", configuration), ("_toc.yml", contents)):
+        (folder / name).write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def _write_page(page: nbformat.NotebookNode, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(page, place)
 
 
 # --- what is made from runs and from the library ----------------------------------------------------------------------
@@ -210,10 +175,11 @@ def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
     from fivelenses.two_checkpoints import Comparison  # its libraries take seconds, and only a whole book needs them
 
     folder.mkdir()
+    of_papers = [run for run in runs if run.chapter.paper]
     compared = json.loads((project_folder() / "book" / "comparison.json").read_text(encoding="utf-8"))
     generated = {
-        "ledger.html": ledger.ledger_html(runs),
-        "matrix.html": ledger.matrix_html(ledger.of_papers(runs)),
+        "ledger.html": ledger.ledger_html(of_papers),
+        "matrix.html": ledger.matrix_html(of_papers),
         "findings.html": ledger.findings_html(runs),
         "encoder-scores.csv": encoder_scores(runs).to_csv(index=False, float_format="%.3f", na_rep="–"),
         "invariances.csv": invariance_table().to_csv(index=False),
@@ -244,7 +210,8 @@ def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
     in length by design, is left out.
     """
     folders = [run.committed for run in runs if run.committed and run.chapter.number != KNOWN_TRUTH]
-    models, words = (_every_record(folders, name) for name in ("models", "words_by_example"))
+    files = [[folder / f"{name}.parquet" for folder in folders] for name in ("models", "words_by_example")]
+    models, words = (pd.concat(records.read(one).table for one in named if one.is_file()) for named in files)
     models = models[~models["encoder"].str.startswith("random:")].drop_duplicates("address")
     # One name for all pre-trainings of an encoder, and without its owner.
     names = models["encoder"].str.replace(r"/seed-\d+$", "", regex=True).str.rpartition("/")[2]
@@ -259,11 +226,6 @@ def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
     table["task"] = [task.title for task, _ in known]
     table.insert(1, "score (null rate)", [f"{task.score_name} ({null:.3f})" for task, null in known])
     return table.assign(examples=table["examples"].map("{:,}".format), epochs=table["epochs"].map("{:g}".format))
-
-
-def _every_record(folders: Iterable[Path], name: str) -> pd.DataFrame:
-    files = [folder / f"{name}.parquet" for folder in folders]
-    return pd.concat([records.read(file).table for file in files if file.is_file()])
 
 
 # --- this machine's sweeps --------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ CENSORED = {(True, False): "at least ", (False, True): "at most "}
 @dataclass(frozen=True)
 class View:
     """A claim and what one run says of it: the run in a reader's words (empty on its own page), its page's address, the
-    name of the view's place on the ledger, texts and addresses of exhibits, and where its records lie.
+    view's place on the ledger, texts and addresses of exhibits, and where its records lie.
     """
 
     claim: Claim
@@ -90,8 +90,8 @@ def render(template: str, **content) -> str:
 def as_cards(claims: Iterable[Sequence[View]]) -> str:
     """Claims, each with the views of its runs, as HTML, folded to their first line."""
     cards = [(views, axes(views[0].claim, [view.verdict for view in views])) for views in claims]
-    functions = dict(sentence=sentence, on_controls=on_controls, by_value=by_value, printed=printed)
-    return render("cards.html", cards=cards, ours=judging.OURS, corrected_end=corrected_end, **functions)
+    functions = (sentence, on_controls, by_value, printed, corrected_end)
+    return render("cards.html", cards=cards, ours=judging.OURS, **{one.__name__: one for one in functions})
 
 
 def card(claim: Claim, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
@@ -119,16 +119,15 @@ def by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
 
 def axes(claim: Claim, verdicts: Iterable[Verdict]) -> list[Axis]:
     """One axis for each part that some group of these verdicts has."""
-    groups, found = [group for verdict in verdicts for group in verdict.groups], []
-    names = {group.name for group in groups}
-    for name in dict.fromkeys(part.name for group in groups for part in group.parts):
-        having = [(group, part) for group in groups for part in group.parts if part.name == name]
-        some, halves = sorted({group.name for group, _ in having}), {group.half for group, _ in having}
+    pairs = [(group, part) for verdict in verdicts for group in verdict.groups for part in group.parts]
+    names, found = {group.name for group, _ in pairs}, []
+    for name in dict.fromkeys(part.name for _, part in pairs):
+        having = [(group, part) for group, part in pairs if part.name == name]
+        some, halves = {group.name for group, _ in having}, {group.half for group, _ in having}
         reason, unit = (judging.of_part(said, name) or "" for said in (claim.because, claim.unit))
-        of_groups, half = tuple(some) if len(some) < len(names) else (), halves.pop() if len(halves) == 1 else ""
-        threshold = claim.threshold(name)
-        ends = extent(threshold, [part.interval for _, part in having])
-        found.append(Axis(name, threshold, reason, unit, of_groups, half, *ends))
+        of_groups, half = tuple(sorted(some)) if some < names else (), halves.pop() if len(halves) == 1 else ""
+        ends = extent(claim.threshold(name), [part.interval for _, part in having])
+        found.append(Axis(name, claim.threshold(name), reason, unit, of_groups, half, *ends))
     return found
 
 

@@ -48,30 +48,19 @@ def _view(run: BookRun, claim: Claim, verdict: Verdict) -> View:
     return View(claim, verdict, run.title, run.page, anchor, figures, record)
 
 
-def of_papers(runs: Iterable[BookRun]) -> list[BookRun]:
-    """The runs of chapters whose claims are a paper's."""
-    return [run for run in runs if run.chapter.paper]
-
-
 def verdict_table(runs: Iterable[BookRun]) -> pd.DataFrame:
     """One row per claim of a paper and run: `run`, `paper`, `claim`, `verdict`, in an order that lasts."""
-    judged = [(run.title, *one) for run in of_papers(runs) for one in judging.load(run.folder)]
+    judged = [(run.title, *one) for run in runs if run.chapter.paper for one in judging.load(run.folder)]
     rows = sorted((title, claim.paper, claim.key, verdict.outcome) for title, claim, verdict in judged)
     return pd.DataFrame(rows, columns=["run", "paper", "claim", "verdict"])
 
 
-def matrix_html(runs: Iterable[BookRun], ledger: str | None = "claims.html", up: str = "") -> str:
-    """A matrix of claims by runs, whose signs lead to cards.
-
-    Args:
-        ledger: the address of the cards; None for those on the runs' own pages.
-        up: the way from the matrix's page to the folder of the book's first page.
-    """
+def matrix_html(runs: Iterable[BookRun], ledger: str = "claims.html") -> str:
+    """A matrix of claims by runs, whose signs lead to the cards at the address `ledger`."""
     papers = by_claim(runs)
     every = [of_claim for claims in papers.values() for of_claim in claims.values()]
     titles = list(dict.fromkeys(title for of_claim in every for title in of_claim))
-    functions = dict(count=count, held=held)
-    return render("matrix.html", papers=papers, runs=titles, every=every, up=up, ledger=ledger, **functions)
+    return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger, count=count, held=held)
 
 
 def count(claims: Iterable[Mapping[str, View]], run: str, outcome: str = "") -> int:
@@ -88,7 +77,7 @@ def held(verdict: Verdict) -> str:
 
 def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
     """The ledger: what chance and twins say of all verdicts, and a card per claim, with or without links to figures."""
-    claims = [list(views.values()) for of_paper in by_claim(of_papers(runs)).values() for views in of_paper.values()]
+    claims = [list(views.values()) for of_paper in by_claim(runs).values() for views in of_paper.values()]
     if not figures:
         claims = [[replace(one, figures=()) for one in views] for views in claims]
     every = [one for views in claims for one in views]

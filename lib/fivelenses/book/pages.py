@@ -36,7 +36,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel
 
 from fivelenses import judging, papers, records
-from fivelenses.book.cards import by_value
+from fivelenses.book.cards import by_value, render
 from fivelenses.chapters import CHAPTERS, Chapter, folder_name, settings
 from fivelenses.execution import EXECUTED, code_cells, committed_page
 from fivelenses.exhibits import Typographic, table_html
@@ -57,9 +57,9 @@ COUNTED = " [The last section](#the-claims) has all claims; {glue:text}`claims_r
 
 @dataclass(frozen=True)
 class BookRun:
-    """A run that the book has a page of: the folder of the executed page, its exhibits and verdicts, and that of its
-    committed records (None for a run of this machine). The one that leads is what its chapter's page shows; others, by
-    their name (`small-all-MiniLM-L6-v2`), have pages of their own.
+    """A run that the book has a page of: the folder of its executed page, exhibits and verdicts, and that of its
+    committed records (None for a run of this machine). The one that leads is what its chapter's page shows; others have
+    pages by their name (`small-all-MiniLM-L6-v2`).
     """
 
     chapter: Chapter
@@ -94,10 +94,10 @@ class BookRun:
 
 def published_runs() -> list[BookRun]:
     """The runs whose records are committed: by chapter, the leading run of each first."""
-    chapters, runs = {chapter.slug: chapter for chapter in CHAPTERS.values()}, []
+    runs = []
     for file in records.committed_folder().glob("*/[!.]*/run.json"):
         facts, folder = json.loads(file.read_text(encoding="utf-8")), file.parent
-        of_run = chapters[folder.name], facts["profile"], committed_page(folder)
+        of_run = CHAPTERS[facts["chapter"]], facts["profile"], committed_page(folder)
         runs.append(BookRun(*of_run, folder.parent.name, facts["leads"], folder))
     return sorted(runs, key=lambda run: (run.chapter.number, not run.leads, run.name))
 
@@ -108,11 +108,11 @@ def local_runs() -> list[BookRun]:
     return [BookRun(chapter, LOCAL_PROFILE, place, LOCAL_RUN) for chapter, place in places.items()]
 
 
-def run_here(chapter: Chapter, folder: Path) -> BookRun:
+def run_here(folder: Path) -> BookRun:
     """A run of this machine that the book does not show."""
     facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    encoder = facts["parameters"]["encoder"].replace("/", "-")
-    return BookRun(chapter, facts["profile"], folder, f"{facts['profile']}-{encoder}")
+    name = f"{facts['profile']}-{facts['parameters']['encoder'].replace('/', '-')}"
+    return BookRun(CHAPTERS[facts["chapter"]], facts["profile"], folder, name)
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------
@@ -204,13 +204,13 @@ def _of_table(number: Number, exhibit: str, run: BookRun) -> object:
 
 
 def _of_claim(number: Number, verdict: Verdict) -> object:
-    of_verdict = {"outcome": verdict.outcome, "groups": len(verdict.groups)}
-    of_verdict |= {"holding": len(verdict.of(HOLDS)), "failing": len(verdict.of(FAILS))}
-    if number.take in of_verdict:
-        return of_verdict[number.take]
-    groups = [group for group in verdict.groups if number.group in ("", group.name)]
-    parts = [part for group in groups for part in group.parts if number.part in ("", part.name)]
-    ends = [(part.interval.estimate, *part.interval.uncensored()) for part in parts]
+    counts = {"outcome": verdict.outcome, "groups": len(verdict.groups)}
+    counts |= {"holding": len(verdict.of(HOLDS)), "failing": len(verdict.of(FAILS))}
+    if number.take in counts:
+        return counts[number.take]
+    parts = [part for group in verdict.groups for part in group.parts if number.group in ("", group.name)]
+    intervals = [part.interval for part in parts if number.part in ("", part.name)]
+    ends = [(one.estimate, *one.uncensored()) for one in intervals]
     table = pd.DataFrame(ends, columns=["estimate", "low", "high"], dtype=float)
     return _taken(table[number.take], "") if number.take in table else _taken(table["estimate"], number.take)
 
@@ -235,18 +235,16 @@ def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
     title and at its head. The notebook without outputs is written to the folder `notebooks` of the book's static files.
     A cell that printed a warning is a `RunError`.
     """
-    page = nbformat.read(run.chapter.notebook, as_version=4)
+    page, copy = (nbformat.read(file, as_version=4) for file in (run.chapter.notebook, run.folder / EXECUTED))
     (static / "notebooks").mkdir(parents=True, exist_ok=True)
     nbformat.write(page, static / "notebooks" / run.chapter.notebook.name)
     said = findings_of(run)
     below = below_exhibits(said)
-    copy = nbformat.read(run.folder / EXECUTED, as_version=4)
     for cell, executed in zip(code_cells(page), code_cells(copy), strict=True):
         if any(output.output_type == "stream" for output in executed.outputs):
-            raise RunError(
-                f"A cell of chapter {run.chapter.number} ({run.profile}) printed a warning: "
-                f"run `fivelenses run {run.chapter.number} --profile {run.profile} --force`."
-            )
+            number, profile = run.chapter.number, run.profile
+            command = f"fivelenses run {number} --profile {profile} --force"
+            raise RunError(f"A cell of chapter {number} ({profile}) printed a warning: run `{command}`.")
         cell.execution_count = executed.execution_count
         cell.outputs = [one for output in executed.outputs for one in with_words(output, below)]
     heading, _, rest = page.cells[0].source.partition("\n")
@@ -265,14 +263,10 @@ def answered(head: str, sentences: Iterable[str]) -> str:
     return OF_ANY_RUN.sub(lambda _: f"**What this run shows.**{counted}\n{points}", head) if points else head
 
 
-def in_the_papers() -> dict[str, str]:
-    """What the exhibits of the papers show, by our exhibit's key."""
-    return yaml.safe_load(Path(papers.__file__).with_name("in_the_papers.yaml").read_text(encoding="utf-8"))
-
-
 def below_exhibits(said: Iterable[Finding]) -> dict[str, str]:
     """What is printed below each exhibit, by its key, in Markdown."""
-    below = {key: f"*In the paper*: {sentence}" for key, sentence in in_the_papers().items()}
+    of_papers = yaml.safe_load(Path(papers.__file__).with_name("in_the_papers.yaml").read_text(encoding="utf-8"))
+    below = {key: f"*In the paper*: {sentence}" for key, sentence in of_papers.items()}
     for key, sentences in by_value({one.says: one.exhibit for one in said if one.exhibit}).items():
         paragraph = f'<span id="finding-{key}" class="finding"></span>*In this run*: {" ".join(sentences)}'
         below[key] = f"{below[key]}\n\n{paragraph}" if key in below else paragraph
@@ -291,19 +285,10 @@ def the_run(run: BookRun) -> str:
     """What a page says of its run: one paragraph, and the settings beside the paper's, folded below."""
     facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
     trained, measured = (timedelta(seconds=round(facts[name])) for name in ("training_seconds", "seconds"))
-    took = f"training took {trained}, measuring {measured} (h:mm:ss)"
-    took = took if trained or measured else "its times are unknown"
-    said = [f"*This run*: {took}, on {facts['device']}, with {facts['peak_memory'] / 1e9:.1f} GB."]
-    for reason, names in by_value(facts["not_measured"]).items():
-        said.append(f"It has not measured {' and '.join(f'`{name}`' for name in names)}, because {reason}.")
-    if facts["outdated"]:
-        outdated = ", ".join(f"`{name}`" for name in facts["outdated"])
-        said.append(f"The code that measures {outdated} has changed since; these numbers come from the earlier code.")
-    notebook = f"{run.up}_static/notebooks/{run.chapter.notebook.name}"
-    said.append(f'<a href="{notebook}" download>The notebook without outputs</a>, for students.')
-    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    times = f"training took {trained}, measuring {measured} (h:mm:ss)"
+    times = times if trained or measured else "its times are unknown"
     table = settings_table(run.chapter, facts["parameters"])
-    return f"{' '.join(said)}\n\n:::{{dropdown}} Settings and versions\n{table}\n\n{versions}.\n:::"
+    return render("run.md", run=run, facts=facts, times=times, table=table, by_value=by_value)
 
 
 def settings_table(chapter: Chapter, parameters: Mapping) -> str:

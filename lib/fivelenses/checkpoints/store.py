@@ -151,16 +151,17 @@ def inspect(prune: bool, log: Callable[[str], None]) -> int:
     """List and verify the store, a line each; with `prune`, remove what is damaged or unfinished. Returns how many
     damaged checkpoints are left.
     """
-    store, damaged = Store(), 0
+    store, damaged, whole = Store(), 0, {}
     for address in store.addresses():
         try:
-            made = read(store.folder / address).manifest["specification"]
-            log(f"{address}  whole    {made['encoder']}, {made['task']}, seed {made['seed']}")
+            whole[address] = read(store.folder / address).specification
         except DamagedCheckpoint as damage:
             damaged += 1
             log(f"{address}  damaged  {damage}")
             if prune:
                 shutil.rmtree(store.folder / address)
+    for address, name in _names(whole).items():
+        log(f"{address}  whole    {name}")
     for address in store.unfinished():
         try:
             with store.lock(address).acquire(blocking=False):
@@ -171,6 +172,18 @@ def inspect(prune: bool, log: Callable[[str], None]) -> int:
             log(f"{address}  being fine-tuned: left alone")
     size = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
     count = len(store.addresses())
-    whole = f"{count} {'checkpoint' if count == 1 else 'checkpoints'}"
-    log(f"{whole}, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
+    log(f"{count} checkpoint{'s' * (count != 1)}, {damaged} damaged, {size / 1e6:.0f} MB in {store.folder}")
     return 0 if prune else damaged
+
+
+def _names(specifications: Mapping[str, Specification]) -> dict[str, str]:
+    """What each address holds in words: its description, and the fields in which those of one description differ."""
+    described = {address: one.describe() for address, one in specifications.items()}
+    fields = {address: one.as_dict() for address, one in specifications.items()}
+    fields = {address: one | {"schedule": None} | one["schedule"] for address, one in fields.items()}
+    names = {}
+    for address, words in described.items():
+        alike = [fields[other] for other, same in described.items() if same == words]
+        several = [name for name, value in fields[address].items() if any(one.get(name) != value for one in alike)]
+        names[address] = ", ".join([words, *(f"{name} {fields[address][name]}" for name in several)])
+    return names
