@@ -48,7 +48,7 @@ def test_a_curve_is_the_mean_of_its_seeds_in_its_tasks_colour_with_its_name_at_i
 
 def test_a_caption_says_which_models_and_controls_are_drawn():
     table = rows(js_twin=0.1, js_shuffled=[0.2] * 4 + [None] * 4)
-    assert in_words(table) == "RTE and MRPC; 2 models per task"
+    assert in_words(table) == "RTE and MRPC; 2 seeds per task"
     assert controls_in_words(table, "js") == " Controls: moved at random, shuffled labels (RTE)."
 
 

@@ -123,7 +123,7 @@ def test_two_seeds_are_no_parent_and_child(texts):
 @pytest.mark.parametrize(
     ("after", "texts", "words"),
     [
-        (ENCODER, ["A cat sleeps."], "1 text to compare on"),
+        (ENCODER, ["A cat sleeps."], "Only one text: give"),
         ("toy-bert/seed-1", ["A cat sleeps.", "A dog barks."], "take more examples"),
         (ENCODER, "missing.txt", "There is no file"),
     ],

@@ -336,11 +336,11 @@ def legend(figure: Figure, handles: Sequence[Line2D], **box: object) -> None:
 
 
 def in_words(table: pd.DataFrame, by: str = "task") -> str:
-    """The groups behind a picture and how many models each has, for its caption: "RTE; 2 models per task"."""
+    """The groups behind a picture and how many seeds each has, for its caption: "RTE; 2 seeds per task"."""
     if not len(table):
         return MISSING
-    models = int(table.groupby(by)["seed"].nunique().max())
-    return f"{listed(map(title, table[by].unique()))}; {counted(models, 'model')} per {by}"
+    seeds = int(table.groupby(by)["seed"].nunique().max())
+    return f"{listed(map(title, table[by].unique()))}; {counted(seeds, 'seed')} per {by}"
 
 
 def controls_in_words(table: pd.DataFrame, y: str, by: str = "task") -> str:
@@ -379,8 +379,8 @@ def _trained_on(examples: int, at_hand: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, in words: "3 pairs"."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    """A number of things, in words: "3 pairs", "one seed"."""
+    return f"one {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def dots(

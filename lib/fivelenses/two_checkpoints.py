@@ -93,7 +93,7 @@ class Comparison:
 
     def _drawing(self) -> exhibits.Drawing:
         """A panel per lens: the change at each layer with its interval, its null and both twins."""
-        titles = self.measures["lens"].map(lambda lens: "rolled back" if lens == "last" else name(lens))
+        titles = self.measures["lens"].map(name)
         table = self.measures.assign(lens=titles, change="AFTER", value_twin=self.measures[TWIN])
         table["value_functional_twin"] = table[FUNCTIONAL_TWIN].where(titles != "weights")  # far, by construction
         nulls = {"null": "permuted"} | ({OTHER: "another encoder"} if table[OTHER].notna().any() else {})
@@ -206,7 +206,7 @@ def read_texts(texts: str | Path | Sequence[str]) -> list[str]:
 def _encoded(texts: Sequence[str], names: Sequence[str]) -> tuple[datasets.Dataset, np.ndarray, list[str]]:
     """The texts as tokens, refused where tokenisers differ; positions of a sample of words; and what is to be said."""
     if len(texts) < 2:
-        raise ValueError(f"{exhibits.counted(len(texts), 'text')} to compare on: give a few hundred different ones.")
+        raise ValueError(f"Only {exhibits.counted(len(texts), 'text')}: give a few hundred different ones.")
     located = [encoders.locate(one) for one in names]
     most = min(LONGEST, encoders.positions(encoders.config(located[0])) or LONGEST)
     tokenizers = [encoders.tokenizer(one) for one in located]

@@ -24,7 +24,7 @@ def test_a_picture_has_a_dot_per_ordinary_model_and_a_colour_per_value():
     drawn = sorted(x for dots in axes.collections for x, _ in dots.get_offsets())
     assert drawn == pytest.approx([0.6, 0.7, 0.8])
     assert [text.get_text() for text in exhibit.drawing.figure.legends[0].get_texts()] == ["rate 0.1", "rate 0.2"]
-    assert exhibit.caption.endswith("against rate: RTE and MRPC; 2 models per task.")
+    assert exhibit.caption.endswith("against rate: RTE and MRPC; 2 seeds per task.")
 
 
 def test_a_swept_name_does_not_hide_the_models_own():
