@@ -1,12 +1,5 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -53,7 +46,7 @@ shuffled = None
 device = None
 
 # %% tags=["hide-input", "claim"]
-from fivelenses.exhibits import controls_in_words, curves, in_words, table_of_models
+from fivelenses.exhibits import controls_in_words, counted, curves, in_words, table_of_models
 from fivelenses.judging import PAIR, CannotTest, estimate, title
 from fivelenses.records import select, with_controls
 from fivelenses.run import begin
@@ -88,8 +81,6 @@ run.table(
     formats={name: f"{{{name}:g}} ({{paper_{name}:g}})" for name in names}
     | {"task": title, "score": "{score:.3f} ± {score_spread:.3f}", "null_rate": "{:.3f}"},
 )
-
-# %% tags=["hide-input"]
 by_example = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
 words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, by_example, words=words)
@@ -341,7 +332,6 @@ def the_other_layers_over_the_low_ones(rows, border=11 / 24):
 # %% tags=["hide-input", "claim"]
 LARGE = ("mnli", "sst2")
 ONE_SEED = "it compares seeds and this run has one, or one that did not diverge"
-LATE, EARLY = "large sets in the last layers", "MRPC from a lower layer on"
 SHARE = "share of the height that is reached before the last sixth, MRPC over the large set"
 WHY = {"last third over the layers below": STRAIGHT, SHARE: "the same share"}
 RATIOS = dict.fromkeys(WHY, "ratio")
@@ -350,10 +340,16 @@ RISES = (
     "last third minus middle third",
     "rise into the last third minus rise into the middle third",
 )
-HALVES_OF_SENTENCE = {
-    LATE: [f"{title(task)}, last layers" for task in LARGE],
-    EARLY: [f"MRPC before {title(task)}" for task in LARGE],
-}
+BETWEEN_SEEDS = dict(
+    record=between_seeds,
+    because=WHY,
+    per="comparison",
+    halves={
+        "large sets in the last layers": [f"{title(task)}, last layers" for task in LARGE],
+        "MRPC from a lower layer on": [f"MRPC before {title(task)}" for task in LARGE],
+    },
+    if_empty=ONE_SEED,
+)
 
 
 # %% tags=["hide-input", "claim"]
@@ -383,12 +379,11 @@ def both_halves(rows, early, late):
 
 # %% tags=["hide-input"]
 rows = with_controls(between_seeds, "js")
-pairs = len(rows[["first", "second"]].drop_duplicates())
+pairs = f"{counted(len(rows[['first', 'second']].drop_duplicates()), 'pair')} of seeds per task"
 run.figure(
     "Figure 4",
     curves(rows, "js", by="task", y_label="JS divergence (nats)"),
-    f"JS divergence of attention between two seeds of one task, per layer ({pairs} pairs of seeds "
-    "per task).",
+    f"JS divergence of attention between two seeds of one task, per layer ({pairs}).",
     if_empty=ONE_SEED,
 )
 
@@ -400,14 +395,10 @@ run.figure(
     "MNLI and SST-2 and diverges in the last; for MRPC it diverges from about layer 10 of 24 on.",
     place="section 5.1, Figure 4",
     printed="MRPC: from layer 9 of 24, counted from 0",
-    record=between_seeds,
     above={"last third over the layers below": 3.5, SHARE: 1},
     unit=RATIOS,
-    because=WHY,
-    per="comparison",
-    halves=HALVES_OF_SENTENCE,
     variants=HALVES,
-    if_empty=ONE_SEED,
+    **BETWEEN_SEEDS,
 )
 def attention_between_seeds(rows, lower=BELOW, upper=LAST):
     """For each set with at least ten times MRPC's training examples, mean JS divergence between
@@ -427,7 +418,7 @@ rows = with_controls(between_seeds, "svcca")
 run.figure(
     "Figure 5",
     curves(rows, "svcca", by="task", y_label="SVCCA distance"),
-    f"SVCCA distance between two seeds of one task, per layer ({pairs} pairs of seeds per task).",
+    f"SVCCA distance between two seeds of one task, per layer ({pairs}).",
     if_empty=ONE_SEED,
 )
 
@@ -439,13 +430,9 @@ run.figure(
     "last, for MRPC from about layer 14 of 24.",
     place="section 5.1, Figure 5",
     printed="MRPC: from layer 13 of 24, counted from 0",
-    record=between_seeds,
     unit=dict.fromkeys(RISES, "SVCCA distance") | {SHARE: "ratio"},
-    because=WHY,
-    per="comparison",
-    halves=HALVES_OF_SENTENCE,
     variants=ALL_VARIANCE,
-    if_empty=ONE_SEED,
+    **BETWEEN_SEEDS,
 )
 def features_between_seeds(rows, value="svcca"):
     """Differences of mean SVCCA distance between seeds from third to third; for each set with at
@@ -494,8 +481,6 @@ run.figure(
     f"({in_words(rows, 'pair')}, bands from least to greatest).",
     if_empty=NO_PAIR,
 )
-
-# %% tags=["hide-input"]
 rows = with_controls(between, "svcca", by="pair")
 run.figure(
     "Figure 7",

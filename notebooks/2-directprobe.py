@@ -1,12 +1,5 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -79,17 +72,7 @@ from fivelenses.exhibits import (
     looks,
 )
 from fivelenses.judging import CannotTest, estimate, of_size, over_seeds, score, short, title
-from fivelenses.records import (
-    AFTER,
-    BEFORE,
-    CONTROLS,
-    FINE_TUNED,
-    SHARED,
-    TWIN,
-    Missing,
-    select,
-    with_controls,
-)
+from fivelenses.records import AFTER, BEFORE, CONTROLS, TWIN, Missing, select, with_controls
 from fivelenses.run import begin
 
 run = begin(2, globals())
@@ -203,7 +186,6 @@ run.figure(
 # which is a quadratic program:
 
 # %% tags=["method"]
-import numpy as np
 from scipy.optimize import minimize
 
 from fivelenses.lenses.hulls import hull_distance
@@ -451,16 +433,16 @@ rank, labels = growths.rank(method="first"), growths.transform("size")
 count = labels.floordiv(2).clip(upper=3)  # labels that grow most, and least
 grows = (rank > labels - count).map({True: "most"}).fillna((rank <= count).map({True: "least"}))
 rows = rows.join(grows.rename("grows"), on=["task", "label"]).dropna(subset="grows")
+of_two = rows[rows["task"].isin(["ps-role", "pos"])]
 layout = Layout(panels="task", each="label", ends=True, height=2.7)
 look = dict(by="grows", x="step", y_label="distance to nearest label", layout=layout)
 run.figure(
     "Figure 2",
-    curves(rows[rows["task"].isin(["ps-role", "pos"])], "min_distance", **look),
+    curves(of_two, "min_distance", **look),
     "Least distance of a label to any other along fine-tuning, last layer of "
     f"{short(settings.encoder)} ({counted(len(settings.seeds), 'seed')}, their mean): the three "
     "labels that grow most and the three that grow least, in units of the hidden states. Controls "
-    "are means over all labels."
-    + controls_in_words(rows[rows["task"].isin(["ps-role", "pos"])], "min_distance"),
+    f"are means over all labels.{controls_in_words(of_two, 'min_distance')}",
     if_empty="neither PS-role nor POS is followed along training",
 )
 
@@ -527,7 +509,6 @@ def draw_paths(paths):
     return Drawing(figure, paths, f"Paths in a plane. {'; '.join(said)}.")
 
 
-# %% tags=["hide-input"]
 paths = along["paths"]
 run.figure(
     "Figure 3",
@@ -630,9 +611,9 @@ def order_of_tasks(rows):
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
-top, fine_tuned = similarities["layer"].max(), similarities["control"].isin([FINE_TUNED, SHARED])
+top = similarities["layer"].max()
 # Controls are drawn of the last layer alone.
-shown = similarities[fine_tuned | (similarities["layer"] == top)]
+shown = similarities[(similarities["layer"] == top) | ~similarities["control"].isin(CONTROLS)]
 rows = with_controls(shown, "similarity", x="step")
 sizes = rows.groupby("task", sort=False)[["points", "all_points"]].first().itertuples()
 points = [f"{title(one.Index)} {one.points:,} of {one.all_points:,}" for one in sizes]
