@@ -7,6 +7,7 @@ import sys
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis  # noqa: E402
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
@@ -83,6 +84,23 @@ def session_store(tmp_path_factory):
     from fivelenses.checkpoints.store import Store
 
     return Store(tmp_path_factory.mktemp("store"))
+
+
+@torch.no_grad()
+def one_by_one(model, examples):
+    """(n,) loss and (n,) error of a classifier on each example, alone in its batch."""
+    model.eval()
+    columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in examples.column_names]
+    losses, wrong = [], []
+    for row in examples:
+        logits = model(**{name: torch.tensor([row[name]]) for name in columns}).logits
+        losses.append(torch.nn.functional.cross_entropy(logits, torch.tensor([row["labels"]])).item())
+        wrong.append(logits.argmax().item() != row["labels"])
+    return np.array(losses), np.array(wrong)
+
+
+def equal_weights(one: torch.nn.Module, other: torch.nn.Module) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
 
 
 def short_schedule(**changes):

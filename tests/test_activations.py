@@ -45,13 +45,6 @@ def test_hidden_states_are_those_of_the_model(toy_model, toy_examples):
         torch.testing.assert_close(own, direct[layer][0], atol=2e-5, rtol=0)
 
 
-def test_attention_rows_sum_to_one_over_the_pieces(toy_model, toy_examples):
-    for batch in stream(toy_model, toy_examples, attention=[1, 6], batch_size=8):
-        over_pieces = (batch.attention[6] * batch.mask[:, None, None, :]).sum(-1)
-        queries = batch.mask[:, None, :].expand_as(over_pieces)
-        torch.testing.assert_close(over_pieces[queries], torch.ones(int(queries.sum())))
-
-
 @pytest.mark.parametrize("architecture", ["bert", "mpnet"])
 def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
     architecture, toy_model, toy_encoder, toy_examples

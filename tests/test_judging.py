@@ -131,13 +131,16 @@ def test_one_model_gives_an_interval_of_this_model():
     assert difference(np.repeat(scores, 3, 0), scores).models == 1
 
 
+POINTS, WEIGHTS = roots_hermitenorm(60)
+
+
 def two_methods(rng, models, model_sd):
     """Which of 200 examples the models of two methods have right, and the effect that the methods differ by."""
-    example, sides, (points, weights) = rng.normal(size=(1, 200)), [], roots_hermitenorm(60)
+    example, sides = rng.normal(size=(1, 200)), []
     for shift in (0.4, 0.0):
         latent = shift + model_sd * rng.normal(size=(models, 1)) + example + 0.5 * rng.normal(size=(1, 200))
         sides.append((rng.random(size=(models, 200)) < expit(latent)).astype(float))
-    rates = [weights @ expit(shift + np.sqrt(model_sd**2 + 1.25) * points) / weights.sum() for shift in (0.4, 0.0)]
+    rates = [WEIGHTS @ expit(shift + np.sqrt(model_sd**2 + 1.25) * POINTS) / WEIGHTS.sum() for shift in (0.4, 0.0)]
     return *sides, rates[0] - rates[1]
 
 

@@ -130,19 +130,3 @@ def test_the_chain_of_modules_runs_one_way():
         for file in [*(package / name).rglob("*.py"), *package.glob(f"{name}.py")]:
             right = {module.split(".")[1] for module in imported(file) if "." in module} & set(order[place + 1 :])
             assert not right, f"{file.relative_to(ROOT)} imports {right} from its right"
-
-
-@pytest.mark.parametrize(
-    ("package", "allowed"),
-    [
-        ("toyworld", r"toyworld(\.\w+)*"),
-        ("pretraining", r"pretraining(\.\w+)*|toyworld"),
-        ("fivelenses", r"fivelenses(\.\w+)*|toyworld"),
-        # A lens knows nothing of ours but lenses, whole files, and the layers and batches of a model.
-        ("fivelenses/lenses", r"fivelenses\.(lenses|files|activations|models\.layers)(\.\w+)*"),
-    ],
-)
-def test_packages_have_one_way_in_and_know_nothing_of_their_users(package, allowed):
-    for file in (ROOT / "lib" / package).rglob("*.py"):
-        wrong = [module for module in imported(file) if not re.fullmatch(allowed, module)]
-        assert not wrong, f"{file.name} imports {wrong[0]}"

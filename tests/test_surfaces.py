@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from fivelenses.exhibits import FLOOR, contour_levels, round_ticks, turnable
+from fivelenses.exhibits import FLOOR, contour_levels, turnable
 
 
 @pytest.mark.parametrize("values", [[0.6, 0.9], [0.001, 30.0], [0.5, 0.5], [0.0, 0.001]])
@@ -24,15 +24,6 @@ def test_contours_lie_no_closer_than_the_standard_error_of_a_cell():
         assert np.diff(contour_levels(values, np.full(50, error), step=0.05)).min() >= error - 1e-9
         ratios = contour_levels(values, error * values)
         assert (ratios[1:] / ratios[:-1]).min() >= 1 + error - 1e-9 or len(ratios) == 2
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "step"), [(0.061, 5, None), (0.4, 0.9, None), (0.3, 0.32, None), (0, 0.45, 0.05)]
-)
-def test_the_ticks_of_a_bar_are_round_numbers_that_a_reader_can_tell_apart(low, high, step):
-    ticks = round_ticks(contour_levels(np.array([low, high]), np.zeros(2), step), step)
-    printed = [f"{tick:.3g}" for tick in ticks]
-    assert np.array(printed, float) == pytest.approx(ticks) and 3 <= len(set(printed)) == len(ticks) <= 9
 
 
 def test_a_surface_to_turn_has_the_losses_of_its_grid_and_a_hole_where_one_is_not_finite():

@@ -38,15 +38,6 @@ def test_ordinary_specifications_keep_their_addresses(changes, address):
     assert Specification.from_dict(one.as_dict()) == one
 
 
-def test_shuffled_labels_are_part_of_the_content():
-    one = plain(shuffled_labels=True)
-    assert one.address not in (plain().address, plain(seed=1, shuffled_labels=True).address)
-    assert one.as_dict()["shuffled_labels"] is True
-    assert Specification.from_dict(one.as_dict()) == one
-    assert one.describe() == f"{plain().describe()}, shuffled labels"
-    assert specify(ENCODER, "rte", "toyworld", 0, Schedule(1e-3, 32, 1), shuffled_labels=True).shuffled_labels
-
-
 @pytest.mark.parametrize("name", ["squad", "parsing"])
 def test_tasks_without_one_label_each_are_refused(name):
     with pytest.raises(ValueError, match=f"labels of '{name}' cannot be shuffled"):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fivelenses.checkpoints.finetuning import rate_multiplier, resolved_precision
-from fivelenses.checkpoints.specification import Schedule, Specification, specify
+from fivelenses.checkpoints.specification import Schedule, specify
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from fivelenses.checkpoints.specification import Schedule, Specification, specif
         {"data_digest": "other"},
         {"encoder_identity": "other"},
         {"precision": "bfloat16"},
+        {"shuffled_labels": True},
         {"schedule": Schedule(2e-3, 16, 1)},
         {"schedule": Schedule(1e-3, 16, 1, max_length=64, further_epochs=1)},
     ],
@@ -50,20 +51,6 @@ def test_a_schedule_that_cannot_be_is_refused(wrong):
 def test_the_rate_rises_and_falls_to_its_last_value(shape, last):
     rate = rate_multiplier(Schedule(1e-3, 8, 1, shape=shape, warmup=0.1), 200)
     assert [rate(step) for step in (0, 20, 110, 200)] == pytest.approx([last, 1, (1 + last) / 2, last])
-
-
-@pytest.mark.parametrize("shape", ["linear", "slanted-triangular"])
-def test_further_epochs_go_on_at_the_tenth_of_the_rate_that_the_first_end_at(shape):
-    rate = rate_multiplier(Schedule(1e-3, 8, 5, shape=shape, further_epochs=20), 100)
-    assert rate(10) == 1 and rate(55) == pytest.approx(0.55)
-    assert [rate(step) for step in (100, 101, 300, 500)] == pytest.approx([0.1] * 4)
-
-
-def test_a_schedule_with_further_epochs_is_written_and_read(toy_specification):
-    further = dataclasses.replace(toy_specification.schedule, further_epochs=2)
-    one = dataclasses.replace(toy_specification, schedule=further)
-    assert Specification.from_dict(one.as_dict()) == one and one.as_dict()["schedule"]["further_epochs"] == 2
-    assert "further_epochs" not in toy_specification.as_dict()["schedule"]
 
 
 @pytest.mark.parametrize(

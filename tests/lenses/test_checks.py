@@ -5,15 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fivelenses.lenses.checks import (
-    DECLARED,
-    INVARIANCES,
-    LINEAR,
-    SCALING,
-    check_measure,
-    invariance_table,
-    measures,
-)
+from fivelenses.lenses.checks import DECLARED, INVARIANCES, LINEAR, SCALING, check_measure, invariance_table, measures
 
 MEASURES = {measure.key: measure for measure in measures()}
 

@@ -5,6 +5,7 @@ import datasets
 import numpy as np
 import pytest
 import torch
+from tests.conftest import one_by_one
 from tests.lenses.test_directions import CONFIGURATIONS, seeded
 from transformers import BertConfig, BertForSequenceClassification
 
@@ -42,19 +43,6 @@ def classifier(toy_encoder, toy_data):
     return model, other
 
 
-@torch.no_grad()
-def direct(model, examples):
-    """Loss and error of each example, alone in its batch."""
-    model.eval()
-    columns = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in examples.column_names]
-    losses, wrong = [], []
-    for row in examples:
-        logits = model(**{name: torch.tensor([row[name]]) for name in columns}).logits
-        losses.append(torch.nn.functional.cross_entropy(logits, torch.tensor([row["labels"]])).item())
-        wrong.append(logits.argmax().item() != row["labels"])
-    return np.array(losses), np.array(wrong)
-
-
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
 @pytest.mark.parametrize("layers", [(0, 1, 2, 3), (1, 2, 3), (2,), (3,)])
 def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples, monkeypatch):
@@ -63,7 +51,7 @@ def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples, mo
     roll_back(at_other, other, layers)
     if kind == "electra" and 0 in layers:
         at_other.electra.embeddings_project.load_state_dict(other.electra.embeddings_project.state_dict())
-    losses, wrong = direct(at_other, examples)
+    losses, wrong = one_by_one(at_other, examples)
     # All stored, a part of the batches stored, none stored; many batches, and one.
     for stored, tokens in ((1000, 2**11), (0.01, 2**11), (0, 2**11), (1000, 40), (1000, 10**6)):
         monkeypatch.setattr(classifier_loss, "STORED_MB", stored)
@@ -73,15 +61,6 @@ def test_every_path_agrees_with_one_example_at_a_time(kind, layers, examples, mo
         assert found.error == pytest.approx(wrong.mean())
         assert found.loss_standard_error == pytest.approx(losses.std(ddof=1) / math.sqrt(60), rel=1e-4)
         assert found.error_standard_error == pytest.approx(wrong.std(ddof=1) / math.sqrt(60), rel=1e-6)
-
-
-@pytest.mark.parametrize("kind", CONFIGURATIONS)
-def test_what_lies_below_the_layers_that_move_is_computed_once(kind, examples):
-    model, calls = seeded(kind), []
-    loss = ClassifierLoss(model, examples, [3])
-    part(model, 1).register_forward_hook(lambda *given: calls.append(1))
-    loss(layer_parameters(model, [3]))
-    assert not calls
 
 
 @pytest.mark.parametrize("group", ["low", "middle", "high"])
@@ -96,7 +75,7 @@ def test_minus_one_on_a_surface_around_the_tuned_model_is_rollback(group, classi
     rolled_back = copy.deepcopy(tuned)
     roll_back(rolled_back, pretrained, layers)
     for column, model in enumerate((rolled_back, tuned)):
-        losses, wrong = direct(model, toy_examples)
+        losses, wrong = one_by_one(model, toy_examples)
         assert found.loss[0, column] == pytest.approx(losses.mean(), rel=1e-5)
         assert found.error[0, column] == pytest.approx(wrong.mean())
 
@@ -175,8 +154,6 @@ def test_hostile_inputs_are_refused_in_one_sentence(examples, toy_model):
     with pytest.raises(ValueError, match="not finite"):
         curvatures(diverged, examples, {"top": list(part(diverged, 3).parameters())})
 
-
-# --- curvature ---
 
 FOUR = datasets.Dataset.from_dict(
     {

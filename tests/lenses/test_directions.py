@@ -27,7 +27,7 @@ triples = st.lists(numbers, min_size=3, max_size=3)
 
 
 def parameters(values):
-    """Three numbers in two tensors, so that sums have to run over names too."""
+    """Three or four numbers in two tensors, so that sums have to run over names too."""
     values = torch.tensor(values, dtype=torch.float64)
     return {"weight": values[:2].reshape(1, 2), "bias": values[2:]}
 
@@ -107,18 +107,9 @@ def test_what_has_no_angle_or_no_filters_is_refused():
         random_direction(ones, 0)
 
 
-# --- projections ---
-
-
-def named(values):
-    """Four numbers as two tensors of double precision."""
-    values = torch.tensor(values, dtype=torch.float64)
-    return {"x": values[:2].reshape(1, 2), "y": values[2:]}
-
-
 def test_the_projection_worked_by_hand():
-    origin, first, second = named([1, 0, 0, 0]), named([2, 0, 0, 0]), named([2, 2, 0, 0])
-    projected = project([named([1, 0, 0, 0]), named([5, 2, 0, 4])], origin, first, second)
+    origin, first, second = parameters([1, 0, 0, 0]), parameters([2, 0, 0, 0]), parameters([2, 2, 0, 0])
+    projected = project([parameters([1, 0, 0, 0]), parameters([5, 2, 0, 4])], origin, first, second)
     np.testing.assert_allclose(projected.alphas, [0, 2])
     np.testing.assert_allclose(projected.betas, [0, math.sqrt(20) / 2])
     np.testing.assert_allclose(projected.cosines, [np.nan, 4 / 6])
@@ -131,9 +122,9 @@ def test_the_projection_worked_by_hand():
 def test_coordinates_are_those_of_the_plane_wherever_it_starts_and_in_the_unit_of_its_directions(
     alpha, beta, outside, length, start
 ):
-    first, second = named([length, length, 0, 0]), named([0, 3, 1, 0])
+    first, second = parameters([length, length, 0, 0]), parameters([0, 3, 1, 0])
     way = np.array([alpha * length, alpha * length + 3 * beta, beta, outside])
-    projected = project([named(start + way)], named([start] * 4), first, second)
+    projected = project([parameters(start + way)], parameters([start] * 4), first, second)
     np.testing.assert_allclose(projected.plane, [[alpha, beta]], atol=1e-7)
     along = way[:2].sum() / (2 * length)
     assert projected.alphas[0] == pytest.approx(along, abs=1e-7)
@@ -144,16 +135,14 @@ def test_coordinates_are_those_of_the_plane_wherever_it_starts_and_in_the_unit_o
 
 
 def test_a_trajectory_without_points_and_a_plane_without_width_are_refused():
-    start, first, second = named([0] * 4), named([1, 0, 0, 0]), named([0, 1, 0, 0])
+    start, first, second = parameters([0] * 4), parameters([1, 0, 0, 0]), parameters([0, 1, 0, 0])
     with pytest.raises(ValueError, match="has no points"):
         project([], start, first, second)
     with pytest.raises(ValueError, match="are parallel"):
-        project([start], start, first, named([-3, 0, 0, 0]))
+        project([start], start, first, parameters([-3, 0, 0, 0]))
     with pytest.raises(ValueError, match="do not have the same parameters"):
-        project([{"x": start["x"]}], start, first, second)
+        project([{"weight": start["weight"]}], start, first, second)
 
-
-# --- parameters of a model ---
 
 SHAPE = dict(vocab_size=20, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16)
 CONFIGURATIONS = {

@@ -271,16 +271,10 @@ def test_bad_points_and_labels_are_refused_by_name(points, labels, message):
         probe(points, labels)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "message"),
-    [
-        (np.ones((2, 2)), np.ones((2, 3)), "a has 2 features and b has 3"),
-        (np.ones((2, 2)), NAN, "b, row 2"),
-    ],
-)
-def test_bad_hulls_are_refused_by_name(a, b, message):
-    with pytest.raises(ValueError, match=message):
-        hull_distance(a, b)
+def test_bad_hulls_are_refused_by_name():
+    for b, message in ((np.ones((2, 3)), "a has 2 features and b has 3"), (NAN, "b, row 2")):
+        with pytest.raises(ValueError, match=message):
+            hull_distance(np.ones((2, 2)), b)
 
 
 @pytest.mark.parametrize("change", INVARIANCES)

@@ -121,8 +121,6 @@ def test_what_cannot_be_trained_is_refused_with_a_sentence():
         fit(training, splits(two=True)[1])
 
 
-# --- the classifier ---
-
 NARROW = Configuration(projection=5, hidden=7)
 
 
@@ -197,9 +195,6 @@ def test_logits_of_stacked_probes_are_those_of_the_published_classifier_target_b
             np.testing.assert_allclose(said[probe, row].detach(), expected.detach(), rtol=1e-4, atol=1e-5)
 
 
-# --- targets and batches ---
-
-
 def drawn_sentences(seed, lengths, layers=2, d=3):
     random = np.random.default_rng(seed)
     return [random.standard_normal((layers, n, d)).astype(np.float32) for n in lengths]
@@ -218,30 +213,20 @@ FIRST = drawn_sentences(0, WORDS)
 
 
 @pytest.mark.parametrize(
-    ("models", "words"),
+    ("models", "targets", "words"),
     [
-        ([], "no model, sentence or target"),
-        ([FIRST, drawn_sentences(0, WORDS, d=5)], "Sentence 0 of model 1 in the given split has"),
-        ([[s * np.nan for s in FIRST]], "Sentence 0 of model 0 in the given split holds NaN"),
-        ([[s.astype(int) for s in FIRST]], "no floating-point numbers"),
+        ([], TARGETS, "no model, sentence or target"),
+        ([FIRST, drawn_sentences(0, WORDS, d=5)], TARGETS, "Sentence 0 of model 1 in the given split has"),
+        ([[s * np.nan for s in FIRST]], TARGETS, "Sentence 0 of model 0 in the given split holds NaN"),
+        ([[s.astype(int) for s in FIRST]], TARGETS, "no floating-point numbers"),
+        ([FIRST], [], "no model, sentence or target"),
+        ([FIRST], [Target(4, (0, 1), None, {"a"})], "in sentence 4 of 0 words"),
+        ([FIRST], [Target(0, (3, 5), None, {"a"})], r"spans .\(3, 5\). in sentence 0 of 4 words"),
+        ([FIRST], [Target(0, (2, 2), None, {"a"})], r"spans .\(2, 2\)"),
+        ([FIRST], [Target(0, (0, 1), (3, 2), {"a"})], r"Target 0 of the given split .* spans .\(0, 1\), \(3, 2\)"),
+        ([FIRST], [*TARGETS, Target(0, (0, 1), None, {"a"})], "Target 4 .* give each target of a split 2"),
     ],
 )
-def test_vectors_that_are_no_split_are_refused_with_a_sentence(models, words):
+def test_vectors_and_targets_that_are_no_split_are_refused_with_a_sentence(models, targets, words):
     with pytest.raises(ValueError, match=words):
-        SpanTargets((models, TARGETS), ["a", "b"])
-
-
-@pytest.mark.parametrize(
-    ("targets", "words"),
-    [
-        ([], "no model, sentence or target"),
-        ([Target(4, (0, 1), None, {"a"})], "in sentence 4 of 0 words"),
-        ([Target(0, (3, 5), None, {"a"})], r"spans .\(3, 5\). in sentence 0 of 4 words"),
-        ([Target(0, (2, 2), None, {"a"})], r"spans .\(2, 2\)"),
-        ([Target(0, (0, 1), (3, 2), {"a"})], r"Target 0 of the given split has the spans .\(0, 1\), \(3, 2\)"),
-        ([*TARGETS, Target(0, (0, 1), None, {"a"})], "Target 4 .* give each target of a split 2"),
-    ],
-)
-def test_targets_outside_their_sentences_are_refused_with_a_sentence(targets, words):
-    with pytest.raises(ValueError, match=words):
-        SpanTargets(([FIRST], targets), ["a", "b"])
+        SpanTargets((models, targets), ["a", "b"])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fivelenses.lenses import moments
 from fivelenses.lenses.cca import svcca_distance
-from fivelenses.lenses.moments import Moments, bytes_needed
+from fivelenses.lenses.moments import Moments
 from fivelenses.lenses.similarities import linear_cka, permuted_null
 
 RANDOM = np.random.default_rng(0)
@@ -79,12 +79,6 @@ def test_single_precision_rows_far_from_0_lose_nothing():
     np.testing.assert_allclose(gathered(sides=(x, y)).pair().xx, exact.T @ exact, rtol=1e-9, atol=1e-4)
 
 
-def test_rows_given_in_inference_mode_can_be_read_outside():
-    with torch.inference_mode():
-        gathering = gathered(sides=(torch.from_numpy(X).clone(), torch.from_numpy(Y).clone()))
-    np.testing.assert_array_equal(gathering.pair().xy, gathered().pair().xy)
-
-
 def test_the_caller_may_write_over_its_rows():
     gathering, buffer = Moments(), np.empty((50, 4))
     for first in range(0, 300, 50):
@@ -92,20 +86,6 @@ def test_the_caller_may_write_over_its_rows():
         gathering.update(buffer, Y[first : first + 50])
         buffer[:] = 0
     np.testing.assert_array_equal(gathering.pair().xx, gathered().pair().xx)
-
-
-@pytest.mark.parametrize("null", [False, True])
-def test_bytes_needed_are_those_of_the_tensors_that_are_held(null):
-    pairs, width, folds = [(0, 1), (0, 2)], 80, 4
-    gathering = Moments(pairs, 0 if null else None, folds)
-    for fold in range(folds):
-        gathering.update(*torch.randn(3, 32 + 31, width), fold_of=torch.full((63,), fold))
-    tensors = [*gathering._products.values(), *gathering._null_products.values()]
-    for waiting in gathering._waiting:
-        tensors += waiting
-    scatter = gathering.pair()
-    tensors += [scatter.xx, scatter.yy, scatter.xy]
-    assert sum(one.nbytes for one in tensors) == pytest.approx(bytes_needed(3, 2, width, folds, null), rel=0.03)
 
 
 @pytest.mark.parametrize(

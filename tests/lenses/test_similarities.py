@@ -130,9 +130,6 @@ def test_the_cca_family_is_what_its_definition_gives(seed, variance_kept):
         assert measured == pytest.approx(plain_cca(*pair, variance_kept), abs=1e-9)
 
 
-# --- by hand ---
-
-
 def kept(x, share=1.0):
     """Principal directions that hold a share of the variance."""
     moments = Moments()
@@ -167,13 +164,6 @@ def test_rsa_by_hand():
     assert rsa(x, y) == pytest.approx(-1, abs=1e-12)
 
 
-def test_procrustes_by_hand():
-    x = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    # Scatter 2 I and 2: one singular value 2 over √(4 · 2), which is 1/√2.
-    assert procrustes_distance(x, x[:, :1]) == pytest.approx(math.sqrt(2 - math.sqrt(2)))
-    assert procrustes_distance(x[:, :1], x[:, 1:]) == pytest.approx(math.sqrt(2))
-
-
 @given(seeds)
 def test_procrustes_obeys_the_triangle(seed):
     x, y, z = (np.random.default_rng([seed, side]).standard_normal((40, 5)) for side in range(3))
@@ -185,9 +175,6 @@ def test_neighbours_by_hand():
     x, y = np.array([[0.0], [1.0], [3.0], [7.0]]), np.array([[0.0], [1.5], [1.0], [3.5]])
     assert mutual_neighbours(x, y, 1) == 1 / 4
     assert mutual_neighbours(x, y, 3) == 1
-
-
-# --- precision ---
 
 
 def test_principal_directions_are_those_that_are_more_than_rounding():
@@ -244,9 +231,6 @@ def test_neighbours_are_the_same_where_squares_are_no_numbers(scale):
     assert mutual_neighbours(scale * x, y, 5) == mutual_neighbours(x, scale * y, 5) == usual < 1
 
 
-# --- streams, samples, nulls ---
-
-
 def test_a_stream_gives_what_the_whole_gives(monkeypatch):
     x, y = (torch.from_numpy(side) for side in related(1, n=300, d2=5))
     moments, of_units, debiased = Moments(), Moments(((1, 0), (0, 1))), DebiasedCKA(((0, 1), (1, 1)))
@@ -279,8 +263,6 @@ def test_the_null_of_equal_representations_is_that_of_independent_ones():
     again = [permuted_null(linear_cka, x[:1000], x[:1000], seed) for seed in (1, 1, 2)]
     assert again[0] == again[1] != again[2]
 
-
-# --- refusals ---
 
 X, Y = related(0)
 

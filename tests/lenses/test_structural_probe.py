@@ -36,9 +36,6 @@ def of_test(probe, vectors, gold):
     return measures(probe.kind, probe.predict(vectors), gold).iloc[0]
 
 
-# --- trees and how well predictions agree with them ---
-
-
 def paths_walked(heads):
     """Distances by walking from both words to the root."""
     above = []
@@ -137,9 +134,6 @@ def test_words_that_do_not_count_are_no_candidates_for_the_root():
     masks = [[True] * 3], [[False, True, True]], [[False] * 3]
     shares = [measures("depth", predicted, depths, counted).tree[0] for counted in masks]
     assert shares[:2] == [0, 1] and np.isnan(shares[2])
-
-
-# --- probes ---
 
 
 def exactly_embedded(heads, d):

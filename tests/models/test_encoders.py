@@ -50,16 +50,6 @@ def change_weights(folder, change) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-# --- names and identities ---------------------------------------------------------------------------------------------
-
-
-def test_random_names_have_the_shape_and_other_weights(toy_model):
-    torch.manual_seed(0)
-    blank = encoders.load_weights(encoders.locate("random:toy-bert/seed-0"))
-    assert blank.config.hidden_size == toy_model.config.hidden_size
-    assert not torch.equal(blank.encoder.layer[0].output.dense.weight, toy_model.encoder.layer[0].output.dense.weight)
-
-
 @pytest.mark.parametrize("name", ["./nowhere", "/no/such/folder", "toy-bert/seed-9", "two words"])
 def test_a_name_that_is_nothing_says_what_to_give(name):
     with pytest.raises(SourceError, match="There is no encoder at"):
@@ -130,9 +120,6 @@ def test_unpacked_weights_that_changed_are_refused(packages):
     encoders.locate.cache_clear()
     with pytest.raises(SourceError, match="are damaged: remove this folder"):
         encoders.locate(encoders.MPNET)
-
-
-# --- what is read -----------------------------------------------------------------------------------------------------
 
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -212,9 +199,6 @@ def test_prefixes_of_exports_are_taken_off_and_flash_attention_is_replaced(folde
     assert read.config._attn_implementation == "eager"
     pairs = zip(read.parameters(), toy_model.parameters(), strict=True)
     assert all(torch.equal(*pair) for pair in pairs)
-
-
-# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def with_nan(folder):

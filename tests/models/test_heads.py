@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.conftest import ENCODER
+from tests.conftest import ENCODER, equal_weights
 
 from fivelenses import tasks
 from fivelenses.models import encoders, heads
@@ -55,6 +55,4 @@ def test_a_model_that_was_saved_reads_back_the_same(head, tmp_path):
     model = heads.build(encoders.locate(ENCODER), head, ("a", "b", "c"))
     heads.save(model, tmp_path)
     again = heads.read(tmp_path, head)
-    assert not again.training
-    ours, theirs = model.state_dict(), again.state_dict()
-    assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert not again.training and equal_weights(again, model)

@@ -24,9 +24,6 @@ def outcome(key: str, **tables) -> str:
     return judged(key, **tables).outcome
 
 
-# --- mostly-improves --------------------------------------------------------------------------------------------------
-
-
 def sentences_read(gain: float, seed: int, sentences: int = 400) -> tuple[np.ndarray, np.ndarray]:
     """Which sentences a probe has right before and after; a tenth of them change in vain, the gain comes on top."""
     before = np.random.default_rng(9).permutation(sentences) < 0.6 * sentences
@@ -60,9 +57,6 @@ def probes(gains: dict[str, float], seeds=SEEDS) -> dict:
 )
 def test_nearly_all_tasks_improve(gains, expected):
     assert outcome("mostly-improves", probe_accuracy=probes(dict(zip(TASKS, gains, strict=True)))) == expected
-
-
-# --- diverges, simplifies ---------------------------------------------------------------------------------------------
 
 
 def geometry(measure: str, spread: float, labels: int = 10, **tasks) -> pd.DataFrame:
@@ -109,9 +103,6 @@ def test_training_and_test_set_become_less_alike(pos, dep, trec, spread, expecte
 )
 def test_clusters_become_fewer_where_labels_were_not_separable(pos, dep, spread, expected):
     assert outcome("simplifies", geometry=geometry("clusters", spread, pos=pos, dep=dep)) == expected
-
-
-# --- along training ---------------------------------------------------------------------------------------------------
 
 
 def followed(measure: str, by: str, curves: dict, **columns) -> pd.DataFrame:
@@ -190,9 +181,6 @@ NARROW, EVEN, NOISE = [0.9, 0.8, 0.7, 0.5, 0.4, 0.3], [0.5] * 6, [0.5, 0.2, 0.8,
 )
 def test_low_layers_move_little_and_in_few_directions(lengths, in_two, expected):
     assert outcome("low-moves-little", along_training=moved(lengths, in_two)) == expected
-
-
-# --- cross-task -------------------------------------------------------------------------------------------------------
 
 
 def across(changes: dict, gains: dict, separable: bool = True) -> dict:

@@ -78,9 +78,6 @@ def test_words_have_the_tokens_of_their_text_with_the_space_before_them(pre_toke
     assert encoded["word_ids"][0][:2] == [0, 1] and encoded["word_ids"][0][-1] == 3
 
 
-# --- windows ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def squad():
     return tasks.load("squad", "toyworld", ("validation",)).splits["validation"].select(range(60))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from fivelenses import tasks
 from fivelenses.catalogue import EDGE_TASKS
 from fivelenses.tasks import treebanks
 from fivelenses.tasks.treebanks import edge_table, parse_conllu, parse_conllulex, word_tables
@@ -64,18 +63,6 @@ def test_only_single_prepositions_with_a_supersense_are_kept():
     )
     rows = parse_conllulex(text)[["index", "role", "function"]].to_numpy().tolist()
     assert rows == [[0, "Locus", "Locus"], [3, "Experiencer", "Possessor"]]
-
-
-@pytest.mark.parametrize("name", ["pos", "dep", "ps-role", "ps-fxn"])
-def test_every_unit_of_the_toy_world_has_one_label_and_lies_in_its_sentence(name):
-    data = tasks.load(name, "toyworld")
-    for table in data.splits.values():
-        for tokens, units, names in zip(table["tokens"], table["units"], table["names"], strict=True):
-            assert len(units) == len(names) and set(names) <= set(data.labels)
-            assert all(0 <= place < len(tokens) for unit in units for place in unit)
-
-
-# --- edge probing -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EDGE_TASKS)

@@ -5,11 +5,10 @@ from random import Random
 import pytest
 from tests.trees import is_tree
 
-from toyworld.annotation import Sentence, annotate, join
+from toyworld.annotation import Sentence, annotate
 from toyworld.grammar import TENSES, Form, clause, finish, voices
 from toyworld.lexicon import SENSES
 from toyworld.meaning import Entity, Event
-from toyworld.questions import question
 from toyworld.stories import HOME, draw_cast, draw_event, with_adjuncts
 from toyworld.token_tasks import told_sentences
 
@@ -41,22 +40,6 @@ def told(event: Event, **choices: object) -> Sentence:
 )
 def test_one_event_is_told_in_many_ways(event: Event, choices: dict[str, object], text: str) -> None:
     assert told(event, **choices).text == text
-
-
-@pytest.mark.parametrize(
-    ("role", "word", "text"),
-    [
-        ("agent", "who", "Who gave the ball to Ben"),
-        ("theme", "what", "What did Anna give to Ben"),
-        ("recipient", "who", "Who did Anna give the ball to"),
-    ],
-)
-def test_questions_leave_out_what_they_ask_for(role: str, word: str, text: str) -> None:
-    assert join(_words(question(Random("questions"), GIFT, role, Form(), (word,)))) == text
-
-
-def _words(node) -> list[str]:  # noqa: ANN001
-    return [node.form] if not node.children else [word for child in node.children for word in _words(child)]
 
 
 def test_roles_are_the_same_in_active_and_passive() -> None:

@@ -24,11 +24,6 @@ def test_every_table_has_its_pinned_content(task: str) -> None:
     assert digest(task) == DIGESTS[task]
 
 
-def test_an_unknown_task_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="no task 'copa'"):
-        table("copa")
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_no_sentence_is_in_two_splits(task: str) -> None:
     column = {"squad": "context", "qnli": "sentence"}.get(task)
@@ -41,12 +36,8 @@ def test_no_sentence_is_in_two_splits(task: str) -> None:
         assert all(splits.setdefault(sentence, split) == split for sentence in sentences)
 
 
-def test_answers_and_spans_are_where_they_are_said_to_be() -> None:
+def test_answers_are_where_they_are_said_to_be() -> None:
     for rows in table("squad").values():
         for context, answers in zip(rows["context"], rows["answers"], strict=True):
             (text,), (start,) = answers["text"], answers["answer_start"]
             assert text and context[start : start + len(text)] == text
-    for task in (name for name in TASKS if name.startswith("edge")):
-        for rows in table(task).values():
-            for tokens, *spans in zip(rows["tokens"], rows["span1"], rows["span2"], strict=True):
-                assert all(span is None or 0 <= span[0] < span[1] <= len(tokens) for span in spans)
