@@ -69,12 +69,10 @@ def test_a_layer_rolled_back_gives_what_a_copy_with_its_parameters_gives(
             torch.testing.assert_close(one.tokens(depth), reference.tokens(depth), atol=1e-5, rtol=0)
 
 
-def test_layers_that_do_not_exist_and_no_examples_are_refused(toy_model, toy_examples):
+def test_layers_that_do_not_exist_are_refused(toy_model, toy_examples):
     for wanted, message in (({"hidden": [7]}, "no layer 7"), ({"attention": [0]}, "attentions 1 to 6")):
         with pytest.raises(ValueError, match=message):
             next(stream(toy_model, toy_examples, **wanted))
-    with pytest.raises(ValueError, match="no examples to stream"):
-        next(stream(toy_model, toy_examples.select([]), hidden=[1]))
 
 
 def test_a_unit_is_its_words_laid_end_to_end(toy_model, arcs):

@@ -379,7 +379,7 @@ def test_a_threshold_of_a_ratio_is_one_and_moves_by_its_logarithm():
 def test_all_parts_must_hold_and_one_fails_at_the_corrected_level():
     group = group_of(dict(zip("abc", SEEDS.values(), strict=True)))
     assert group.outcome == FAILS and [part.outcome for part in group.parts] == [HOLDS, FAILS, OPEN]
-    # With three models t is 4.303 at 95 % and 7.649 at 98.33 %, so 1 ± 0.3 excludes 0 at the first alone.
+    # With three models t is 4.303 at 95% and 7.649 at 98.33%, so 1 ± 0.3 excludes 0 at the first alone.
     seeds = 1 + 0.3 * np.sqrt(3) / 2 * np.array([-1, 0, 1])
     assert group_of(dict.fromkeys("abc", seeds)).outcome == HOLDS
     assert group_of({"a": -seeds, "b": seeds, "c": seeds}).outcome == OPEN and group_of({"a": -seeds}).outcome == FAILS
@@ -480,11 +480,11 @@ def test_the_multiverse_judges_other_thresholds_levels_and_variants():
     assert judged(table(mrpc=SEEDS[HOLDS]), None, above, **declared).settings == {
         "thresholds × 0.75": REPRODUCED,
         "thresholds × 1.25": OPEN,
-        "90 % intervals": OPEN,
-        "99 % intervals": OPEN,
+        "90% intervals": OPEN,
+        "99% intervals": OPEN,
         "two less": CONTRADICTED,
     }
-    assert list(judged(table(mrpc=SEEDS[HOLDS])).settings) == ["90 % intervals", "99 % intervals"]
+    assert list(judged(table(mrpc=SEEDS[HOLDS])).settings) == ["90% intervals", "99% intervals"]
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 1e6])

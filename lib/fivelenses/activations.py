@@ -43,8 +43,6 @@ class Activations:
 
     def word_means(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The mean over each word's tokens, and their number; see `models.heads.word_means`."""
-        if self.words is None:
-            raise ValueError("Words need examples with `word_ids`: encode sentences that are split into words.")
         return word_means(self.hidden[layer], self.words)
 
     def unit_means(self, layer: int, units: list[list[list[int]]]) -> torch.Tensor:
@@ -82,7 +80,7 @@ def stream(
     Yields:
         Batches, the longest examples first, so that a batch that does not fit in memory fails at once.
 
-    Refused: no examples, a layer that does not exist, or attentions that the model does not return.
+    Refused: a layer that does not exist, or attentions that the model does not return.
     """
     hidden, attention = sorted(set(hidden)), sorted(set(attention))
     depth = len(layer_list(model))
@@ -90,15 +88,10 @@ def stream(
         raise ValueError(
             f"There is no layer {min(wrong)}: hidden states have layers 0 to {depth}, attentions 1 to {depth}."
         )
-    if examples.num_rows == 0:
-        raise ValueError("There are no examples to stream: check the split and its cap.")
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    model = model.to(device).eval()
-    order = stream_order(examples)
+    model = _placed(model, device)
     with _weights_returned(model, bool(attention)):
-        for begin in range(0, len(order), batch_size):
-            rows = order[begin : begin + batch_size]
-            yield _one_batch(model, examples.select(rows), rows, hidden, attention, device)
+        for rows, inputs in _batches(model, examples, batch_size):
+            yield _one_batch(model, rows, inputs, hidden, attention)
 
 
 @torch.no_grad()
@@ -115,17 +108,13 @@ def stream_rolled_back(
     What enters a layer does not depend on it: a model with layer l rolled back is computed from layer l upwards, so
     that all L of them together take (L + 1) / 2 passes.
     """
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    own, others = (layer_list(model.to(device).eval()) for model in (fine_tuned, pretrained))
+    own, others = (layer_list(_placed(model, device)) for model in (fine_tuned, pretrained))
     depth = len(own)
     for layer in layers:
         check_same_parts(fine_tuned, pretrained, layer)
-    order = stream_order(examples)
-    for begin in range(0, len(order), batch_size):
-        rows = order[begin : begin + batch_size]
-        inputs = _inputs(fine_tuned, examples.select(rows), device)
+    for rows, inputs in _batches(fine_tuned, examples, batch_size):
         inputs.pop("word_ids", None)
-        with _recorded(fine_tuned, range(depth + 1)) as recorded:
+        with states_entering(fine_tuned, range(depth + 1)) as recorded:
             fine_tuned.base_model(**inputs)
         entering = [recorded[layer] for layer in range(depth)]
         last = [recorded[depth][0]]
@@ -138,7 +127,7 @@ def _upwards(layers: list[nn.Module], entering: list[tuple]) -> torch.Tensor:
     """What leaves the last of these layers; the lowest one is given its own hidden states."""
     states = entering[0][0]
     for layer, (_, arguments, named) in zip(layers, entering, strict=True):
-        states = _states(layer(states, *arguments, **named))
+        states = first_of(layer(states, *arguments, **named))
     return states
 
 
@@ -152,28 +141,38 @@ def stream_order(examples: datasets.Dataset) -> np.ndarray:
     return np.argsort([-len(tokens) for tokens in examples["input_ids"]], kind="stable")
 
 
+def _placed(model: nn.Module, device: str | torch.device | None) -> nn.Module:
+    """A model in evaluation mode on a device, by default a GPU if there is one."""
+    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+
+
+def _batches(
+    model: nn.Module, examples: datasets.Dataset, size: int
+) -> Iterator[tuple[np.ndarray, dict[str, torch.Tensor]]]:
+    """Rows and inputs of so many examples at once, in the order of the stream."""
+    order = stream_order(examples)
+    for begin in range(0, len(order), size):
+        rows = order[begin : begin + size]
+        yield rows, _inputs(model, examples.select(rows))
+
+
 def labelled_batches(
     examples: datasets.Dataset, model: nn.Module, tokens: int
 ) -> Iterator[tuple[np.ndarray, dict[str, torch.Tensor], torch.Tensor]]:
     """Places, inputs and labels of classified examples in batches of so many tokens, on the model's device, the longest
-    first. Labels that the head does not have are refused.
+    first.
     """
-    labels = np.asarray(examples["labels"])
-    if labels.ndim != 1 or not len(labels) or labels.min() < 0 or labels.max() >= model.config.num_labels:
-        most = model.config.num_labels - 1
-        raise ValueError(f"{len(labels)} labels are not one integer from 0 to {most} per example, of one or more.")
-    order = stream_order(examples)
+    labels, order = np.asarray(examples["labels"]), stream_order(examples)
     while len(order):
         longest = len(examples[int(order[0])]["input_ids"])
         rows, order = np.split(order, [max(1, tokens // longest)])
-        yield rows, _inputs(model, examples.select(rows), model.device), torch.from_numpy(labels[rows]).to(model.device)
+        yield rows, _inputs(model, examples.select(rows)), torch.from_numpy(labels[rows]).to(model.device)
 
 
 @torch.no_grad()
-def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
-    inputs = _inputs(model, batch, device)
+def _one_batch(model, rows, inputs, hidden, attention) -> Activations:
     words = inputs.pop("word_ids", None)
-    with _recorded(model, hidden) as recorded:
+    with states_entering(model, hidden) as recorded:
         output = model.base_model(**inputs, output_attentions=bool(attention), return_dict=True)
     if attention and not output.attentions:
         raise ValueError(
@@ -188,14 +187,14 @@ def _one_batch(model, batch, rows, hidden, attention, device) -> Activations:
     )
 
 
-def _inputs(model: nn.Module, batch: datasets.Dataset, device: torch.device) -> dict[str, torch.Tensor]:
+def _inputs(model: nn.Module, batch: datasets.Dataset) -> dict[str, torch.Tensor]:
     """What the model is called with, and the word of each token, padded."""
     padded = padded_tokens(batch[:], model.config.pad_token_id)
-    return {name: values.to(device) for name, values in padded.items()}
+    return {name: values.to(model.device) for name, values in padded.items()}
 
 
 @contextmanager
-def _recorded(model: nn.Module, hidden: Iterable[int]):
+def states_entering(model: nn.Module, hidden: Iterable[int]) -> Iterator[dict[int, tuple]]:
     """Per layer 0…L whose hidden states are wanted: these, once the model has run, and the other arguments and those by
     name with which they enter the next layer; none at L.
 
@@ -213,7 +212,7 @@ def _recorded(model: nn.Module, hidden: Iterable[int]):
         return keep
 
     def leaving(module, arguments, output):
-        recorded[len(layers)] = _states(output), (), {}
+        recorded[len(layers)] = first_of(output), (), {}
 
     for layer in hidden:
         if layer == len(layers):
@@ -227,7 +226,7 @@ def _recorded(model: nn.Module, hidden: Iterable[int]):
             hook.remove()
 
 
-def _states(output: torch.Tensor | tuple) -> torch.Tensor:
+def first_of(output: torch.Tensor | tuple) -> torch.Tensor:
     """The hidden states that a layer returns, alone or before others."""
     return output[0] if isinstance(output, tuple) else output
 

@@ -39,7 +39,7 @@ class Task:
         head: the kind of prediction head; `none` for running text.
         metric: the score that the papers print.
         treebank: that a task on words is read from.
-        place: how many tasks of the reader's own (`fivelenses.tasks.own`) the store had before it; None for others.
+        own: whether it is a task of the reader's own (`fivelenses.tasks.own`).
     """
 
     name: str
@@ -55,12 +55,7 @@ class Task:
     head: Literal["sequence", "token", "token-pair", "span", "biaffine", "none"] = "sequence"
     metric: Literal["accuracy", "matthews", "exact-match-f1", "las", "none"] = "accuracy"
     treebank: str = ""
-    place: int | None = None
-
-    @property
-    def own(self) -> bool:
-        """Whether it is a task of the reader's own."""
-        return self.place is not None
+    own: bool = False
 
     @property
     def score_name(self) -> str:
@@ -97,7 +92,7 @@ def find_edge_task(name: str) -> EdgeTask:
 # --- tasks of the reader's own ----------------------------------------------------------------------------------------
 
 OWN_NAME = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{8}")
-OWN_FACTS = ("title", "inputs", "label", "labels", "sizes", "place")
+OWN_FACTS = ("title", "inputs", "label", "labels", "sizes")
 
 
 def own_folder() -> Path:
@@ -115,7 +110,7 @@ def read_own(name: str) -> Task | None:
 def _read_own(file: Path) -> Task:
     facts = json.loads(file.read_text(encoding="utf-8"))
     splits = {"train": "train", "validation": "validation"}
-    return _task(file.parent.name, {key: facts[key] for key in OWN_FACTS} | {"splits": splits})
+    return _task(file.parent.name, {key: facts[key] for key in OWN_FACTS} | {"splits": splits, "own": True})
 
 
 # --- all tasks --------------------------------------------------------------------------------------------------------

@@ -275,15 +275,10 @@ def compare_with(
         One row per pair and layer, with `first`, `second`, `layer`, `examples`, and the columns of each lens. With
         folds, these rows for all examples and then for each fold left out, told apart by `fold`: −1, 0, 1, ….
         What a lens does not measure without a fold is NaN.
-
-    Refused: a pair that names no model, or folds that are not one per example.
     """
     reference = next(iter(models.values()))
     layers = sorted(layers) if layers is not None else list(range(1, len(layer_list(reference)) + 1))
     names = list(models)
-    for name in (name for pair in pairs for name in pair):
-        if name not in models:
-            raise ValueError(f"There is no model {name!r} to compare: the models are {', '.join(names)}.")
     parted, left_out_once = _parted(examples, fold_of)
     positions = {pair: (names.index(pair[0]), names.index(pair[1])) for pair in pairs}
     of_layer = _bytes_per_layer(lenses, models, positions, examples, batch_rows, _count(parted))
@@ -303,8 +298,6 @@ def _parted(examples: datasets.Dataset, fold_of: np.ndarray | None) -> tuple[np.
     count = examples.num_rows
     if fold_of is None:
         return np.zeros(count, dtype=np.int64), {None: {"examples": count}}
-    if len(fold_of) != count or _count(fold_of) < 2:
-        raise ValueError(f"{count} examples need one fold each, of two or more: deal them anew.")
     rest = {fold: {"fold": fold, "examples": count - size} for fold, size in enumerate(np.bincount(fold_of).tolist())}
     return fold_of, {None: {"fold": WHOLE, "examples": count}, **rest}
 

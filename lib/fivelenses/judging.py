@@ -11,7 +11,7 @@ included (Searle, Casella and McCulloch 1992, chapter 4)::
     V = M + E − I, without M or E where it is no larger than I
 
 M and E both contain the interaction, so it is subtracted once. The interval is Student's t with Satterthwaite's degrees
-of freedom, V² / Σ part²/degrees; in simulation, 95 % intervals cover 93 to 97 % with five models, 92 to 98 with three
+of freedom, V² / Σ part²/degrees; in simulation, 95% intervals cover 93 to 97% with five models, 92 to 98 with three
 and as few as 87 with two. A measure that is no mean over examples (SVCCA) is measured again without each of K folds;
 the pseudo-values p_ik = K θ_i − (K−1) θ_i(k) then take the place of the scores x_ij (Shao and Tu 1995, section 2.3).
 
@@ -25,7 +25,7 @@ thirds), *mixed* (holds in some, fails in some), *open*, or *cannot be tested* (
 
 A claim that holds for a **control**, too (twins that moved at random, models of shuffled labels), may be true, but does
 not speak of what was learned. The **multiverse** judges the same records in other settings: thresholds a quarter lower
-and higher, intervals of 90 and 99 %, and the claim's variants.
+and higher, intervals of 90% and 99%, and the claim's variants.
 """
 
 import json
@@ -60,7 +60,7 @@ LEARNED = 0.02  # score minus null rate: less than two points is no use of what 
 OF_GAIN = 0.1  # of the gain over the null rate that the paper reports, where it reports one
 # How many times as far thresholds of size lie, and the level of intervals, in other settings.
 SETTINGS = {"thresholds × 0.75": (0.75, LEVEL), "thresholds × 1.25": (1.25, LEVEL)}
-SETTINGS |= {"90 % intervals": (1.0, 0.90), "99 % intervals": (1.0, 0.99)}
+SETTINGS |= {"90% intervals": (1.0, 0.90), "99% intervals": (1.0, 0.99)}
 
 Record = pd.DataFrame | Mapping[str, pd.DataFrame] | Missing
 

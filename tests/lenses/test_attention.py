@@ -109,12 +109,8 @@ Q, _ = attention(1)
         (P, changed(Q, (0, 1, 0, 0), math.inf), MASK, "q, example 0, head 1, query 0: the row sums to inf"),
         (P, 0.9 * Q, MASK, "sums to 0.9 over unmasked keys"),
         (changed(changed(P, (0, 0, 0, 0), -1.0), (0, 0, 0, 1), 2 - P[0, 0, 0, 2:].sum()), Q, MASK, "negative values"),
-        (P, Q, changed(MASK, 1, 0), "Example 1 of the batch has no tokens"),
         (P, attention(1, tokens=6)[0], MASK, "different tokenizers or heads cannot be compared"),
-        (P[0], Q[0], MASK, r"shape \(2, 5, 5\) .*, \(batch, heads, tokens, tokens\)"),
         (P, Q, MASK[:, :4], "mask has shape"),
-        (P, Q, -1e9 * (1 - MASK) - 1, "values other than 0 and 1"),
-        (P.long(), Q, MASK, "give floating-point probabilities"),
     ],
 )
 def test_what_is_no_attention_is_refused(p, q, mask, message):
@@ -136,17 +132,9 @@ def test_accumulated_average_is_tokens_then_heads_then_examples():
         np.testing.assert_allclose(accumulator.result(fold), whole[:, fold_of != fold].mean(1), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "p, q, message",
-    [
-        (None, [Q], "attn_implementation='eager'"),
-        ([P, P], [Q], "2 layers, not of 1"),
-        ([P], [changed(Q, (0, 0, 0, 0), math.nan)], "Layer 1: Attention q, example 0"),
-    ],
-)
-def test_accumulator_refuses_a_batch_whole(p, q, message):
-    accumulator = JSAccumulator(layers=1)
-    with pytest.raises(ValueError, match=message):
-        accumulator.update(p, q, MASK)
+def test_accumulator_refuses_a_batch_whole():
+    accumulator = JSAccumulator(layers=2)
+    with pytest.raises(ValueError, match="Attention q, example 0"):
+        accumulator.update([P, P], [Q, changed(Q, (0, 0, 0, 0), math.nan)], MASK)
     with pytest.raises(ValueError, match="No examples"):
         accumulator.result()

@@ -22,8 +22,8 @@ def altered(**fields):
 @pytest.mark.parametrize(
     ("measure", "sentence"),
     [
-        (altered(invariances=DECLARED["cka"] | {LINEAR}), "invertible linear map changes it"),
-        (altered(invariances=DECLARED["cka"] - {SCALING}), "scaling is ignored, but not declared"),
+        (altered(invariances=MEASURES["cka"].invariances | {LINEAR}), "invertible linear map changes it"),
+        (altered(invariances=MEASURES["cka"].invariances - {SCALING}), "scaling is ignored, but not declared"),
         (altered(itself=0), "representation with itself"),
         (altered(most=0.1), "outside its range"),
         (altered(symmetric=False), "the same from y to x"),

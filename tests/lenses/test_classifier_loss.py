@@ -139,14 +139,8 @@ def test_lower_precision_is_near_and_the_model_stays_in_its_own(examples):
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
-def test_hostile_inputs_are_refused_in_one_sentence(examples, toy_model):
+def test_hostile_inputs_are_refused_in_one_sentence(examples):
     model = seeded()
-    with pytest.raises(ValueError, match="0 labels are not one integer"):
-        ClassifierLoss(model, examples.select([]), [1])
-    with pytest.raises(ValueError, match="labels are not one integer from 0 to 1"):
-        ClassifierLoss(model, examples.map(lambda row: {"labels": row["labels"] + 1}), [1])
-    with pytest.raises(ValueError, match="does not classify sequences"):
-        ClassifierLoss(toy_model, examples, [1])
     with pytest.raises(ValueError, match="is not of the layers that move"):
         ClassifierLoss(model, examples, [2])(layer_parameters(model, [1]))
     diverged = copy.deepcopy(model)

@@ -215,11 +215,9 @@ FIRST = drawn_sentences(0, WORDS)
 @pytest.mark.parametrize(
     ("models", "targets", "words"),
     [
-        ([], TARGETS, "no model, sentence or target"),
         ([FIRST, drawn_sentences(0, WORDS, d=5)], TARGETS, "Sentence 0 of model 1 in the given split has"),
         ([[s * np.nan for s in FIRST]], TARGETS, "Sentence 0 of model 0 in the given split holds NaN"),
         ([[s.astype(int) for s in FIRST]], TARGETS, "no floating-point numbers"),
-        ([FIRST], [], "no model, sentence or target"),
         ([FIRST], [Target(4, (0, 1), None, {"a"})], "in sentence 4 of 0 words"),
         ([FIRST], [Target(0, (3, 5), None, {"a"})], r"spans .\(3, 5\). in sentence 0 of 4 words"),
         ([FIRST], [Target(0, (2, 2), None, {"a"})], r"spans .\(2, 2\)"),

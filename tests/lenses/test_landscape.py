@@ -86,17 +86,3 @@ def test_another_surface_is_not_taken_for_one_that_is_stored(tmp_path, change):
     measured = kept_surface(other, tmp_path, **change)
     assert other.calls == 6 and len(list(tmp_path.iterdir())) == 2
     np.testing.assert_array_equal(measured.loss, kept_surface(Counted(), None, **change).loss)
-
-
-@pytest.mark.parametrize("alphas", [[], [0, 0], [0, math.nan], [-1e308, 1e308]])
-def test_positions_that_are_no_grid_are_refused(alphas):
-    with pytest.raises(ValueError, match="are not finite positions that increase"):
-        curve(quadratic, START, ALONG_X, alphas)
-    with pytest.raises(ValueError, match="are not finite positions that increase"):
-        surface(quadratic, START, (ALONG_X, ALONG_Y), [0], alphas)
-
-
-@pytest.mark.parametrize("arguments", [(0, 1, 1), (1, 0, 5), (0, math.inf, 5), (math.nan, 1, 5)])
-def test_a_range_that_is_no_grid_is_refused(arguments):
-    with pytest.raises(ValueError, match="a range that increases"):
-        grid(*arguments)

@@ -104,11 +104,8 @@ X, Y = np.ones((10, 2), dtype=np.float32), np.arange(10) % 3
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"y": Y[:, None, None]}, "give each row one of two classes"),
-        ({"x": X[:9]}, "x has 9 rows"),
-        ({"y": Y / 2}, "y has shape .* of float64"),
-        ({"y": Y * 0}, "there are 1 classes"),
-        ({"y": np.stack([Y, Y], 1)}, "there are 2 classes"),
+        ({"x": X[:9]}, "9 rows have 10 labels"),
+        ({"y": Y * 0}, "10 labels of 1 classes"),
         ({"x": X * np.nan}, "NaN or infinity"),
         ({"x": X.astype(int)}, "floating-point"),
     ],

@@ -271,7 +271,6 @@ X, Y = related(0)
     ("measure", "x", "y", "sentence"),
     [
         (svcca_distance, X[:12], Y[:12], r"n = 12 is not above d1 \+ d2 = 5 \+ 7 = 12"),
-        (lambda x, y: svcca_distance(x, y, math.nan), X, Y, "variance_kept = nan is not a share"),
         (linear_cka, X[:3], Y[:3], "n = 3 rows are too few for CKA"),
         (debiased_linear_cka, np.eye(60), Y[:60], "kernel of representation 0 is constant"),
         (lambda x, y: mutual_neighbours(x, y, 100), X, Y, "k = 100 neighbours of 100 rows"),

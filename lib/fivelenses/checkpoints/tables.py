@@ -11,9 +11,10 @@ import datasets
 import numpy as np
 import pandas as pd
 import torch
-from scipy.sparse import csr_matrix, hstack
+from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from torch import nn
 from transformers.utils import ModelOutput
 
@@ -252,12 +253,7 @@ def words_by_example(training_set: Mapping) -> pd.DataFrame:
 
 def words_predicted(data: TaskData) -> np.ndarray:
     """(examples,) labels of the development examples by logistic regression on counts of words, of each input apart."""
-    counters = {column: CountVectorizer(token_pattern=r"\S+") for column in data.task.inputs}
-    for column, counter in counters.items():
-        counter.fit(data.splits["train"][column])
-
-    def counts(split: str) -> csr_matrix:
-        return hstack([counter.transform(data.splits[split][column]) for column, counter in counters.items()]).tocsr()
-
-    model = LogisticRegression(C=1.0, max_iter=2_000)
-    return model.fit(counts("train"), np.array(data.splits["train"][data.task.label])).predict(counts("validation"))
+    training, development = (data.splits[split].to_pandas() for split in ("train", "validation"))
+    counts = make_column_transformer(*((CountVectorizer(token_pattern=r"\S+"), one) for one in data.task.inputs))
+    model = make_pipeline(counts, LogisticRegression(C=1.0, max_iter=2_000))
+    return model.fit(training, training[data.task.label]).predict(development)

@@ -142,8 +142,6 @@ def truncated(whitened: Whitening, variance_kept: float) -> Whitening:
     """The first directions of a :func:`whitening` that hold a share of the variance: one decomposition serves several
     shares.
     """
-    if not 0 < variance_kept <= 1:
-        raise ValueError(f"variance_kept = {variance_kept} is not a share of variance in (0, 1].")
     to_white, variances = whitened
     if variance_kept < 1:
         # A direction is kept while those before it hold less than the share; the slack is for rounding: of four equal

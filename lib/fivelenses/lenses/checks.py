@@ -19,32 +19,20 @@ TRANSLATION, LINEAR = "translation", "invertible linear map"
 INVARIANCES = (PERMUTATION, ROTATION, SCALING, TRANSLATION, LINEAR)
 RIGID = frozenset({PERMUTATION, ROTATION, SCALING, TRANSLATION})
 
-# What each measure of the chapters ignores.
+# What each measure of the chapters is called, and what it ignores.
 DECLARED = {
     # Its principal directions hold a share of the variance, which an invertible map deals out anew.
-    "svcca": RIGID,
-    "pwcca": RIGID | {LINEAR},
-    "cka": RIGID,
-    "cka_debiased": RIGID,
-    "procrustes": RIGID,
-    "neighbours": RIGID,
-    "rsa": RIGID - {TRANSLATION},  # cosines are taken from the origin
-    "labels": RIGID - {SCALING},  # a distance between hulls scales with the points
+    "svcca": ("SVCCA", RIGID),
+    "pwcca": ("PWCCA, CCA of all directions", RIGID | {LINEAR}),
+    "cka": ("linear CKA", RIGID),
+    "cka_debiased": ("debiased CKA", RIGID),
+    "procrustes": ("Procrustes", RIGID),
+    "neighbours": ("mutual neighbours", RIGID),
+    "rsa": ("RSA", RIGID - {TRANSLATION}),  # cosines are taken from the origin
+    "labels": ("distance of labels", RIGID - {SCALING}),  # a distance between hulls scales with the points
     # A probe that is trained with a penalty from weights that were drawn for its inputs is invariant to nothing.
-    "probe": frozenset(),
-    "structure": frozenset(),
-}
-NAMES = {
-    "svcca": "SVCCA",
-    "pwcca": "PWCCA, CCA of all directions",
-    "cka": "linear CKA",
-    "cka_debiased": "debiased CKA",
-    "procrustes": "Procrustes",
-    "neighbours": "mutual neighbours",
-    "rsa": "RSA",
-    "labels": "distance of labels",
-    "probe": "classifier probe",
-    "structure": "structural probe",
+    "probe": ("classifier probe", frozenset()),
+    "structure": ("structural probe", frozenset()),
 }
 ROWS, WIDTH = 120, 5
 # The mean singular value of a d × d matrix of normal numbers is this share of √d.
@@ -97,7 +85,7 @@ def measures() -> list[Measure]:
         ("neighbours", similarities.mutual_neighbours, 1, 0, 1, lambda n, d: 10 / (n - 1)),
         ("rsa", similarities.rsa, 1, -1, 1, lambda n, d: 0.0),
     ]
-    return [Measure(key, *rest, DECLARED[key], symmetric=key != "pwcca") for key, *rest in rows]
+    return [Measure(key, *rest, DECLARED[key][1], symmetric=key != "pwcca") for key, *rest in rows]
 
 
 def check_measure(measure: Measure) -> None:
@@ -128,8 +116,8 @@ def check_measure(measure: Measure) -> None:
 def invariance_table() -> pd.DataFrame:
     """A row per declared measure, and a column per change of the features with yes or no."""
     rows = [
-        {"measure": NAMES[key]} | {change: "yes" if change in ignored else "no" for change in INVARIANCES}
-        for key, ignored in DECLARED.items()
+        {"measure": name} | {change: "yes" if change in ignored else "no" for change in INVARIANCES}
+        for name, ignored in DECLARED.values()
     ]
     return pd.DataFrame(rows)
 

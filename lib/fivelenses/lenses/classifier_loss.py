@@ -34,7 +34,7 @@ unit in which the widths of a basin along it are measured.
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import datasets
@@ -45,7 +45,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
-from fivelenses.activations import labelled_batches
+from fivelenses.activations import first_of, labelled_batches, states_entering
 from fivelenses.lenses.directions import Parameters, layer_parameters, placed
 from fivelenses.lenses.landscape import Measurement
 from fivelenses.models.layers import layer_list, part
@@ -74,10 +74,6 @@ TOLERANCE = 1e-3  # of the eigenvalue, relative
 LARGEST = 2**31 - 1  # ARPACK counts in 32 bits
 
 
-class _Reached(Exception):
-    """Ends a pass at the layer whose arguments are recorded."""
-
-
 @dataclass(frozen=True, eq=False)
 class _Batch:
     """Places of the examples, inputs and labels on the device, and what enters the lowest moving layer if stored."""
@@ -85,7 +81,7 @@ class _Batch:
     rows: np.ndarray
     inputs: dict[str, torch.Tensor]
     labels: torch.Tensor
-    entering: tuple[tuple, dict] | None
+    entering: tuple[torch.Tensor, list, dict] | None
 
 
 class ClassifierLoss:
@@ -117,8 +113,6 @@ class ClassifierLoss:
         autocast: torch.dtype | None = None,
         folds: Callable[[Sequence[int]], np.ndarray] | None = None,
     ) -> None:
-        if not isinstance(model, PreTrainedModel) or not hasattr(model, "classifier"):
-            raise ValueError(f"{type(model).__name__} does not classify sequences: give a model with such a head.")
         layers = sorted(set(layers))
         self._model, self._autocast = model, autocast
         self._moving = frozenset(layer_parameters(model, layers))
@@ -130,7 +124,9 @@ class ClassifierLoss:
         for rows, inputs, labels in labelled_batches(examples, model, tokens):
             entering = None
             if layers[0] > 0 and room > 0 and model.config.model_type in KNOWN_HEADS:
-                entering = self._arguments_entering(layers[0], inputs)
+                with self._measuring(), states_entering(model, [layers[0] - 1]) as recorded:
+                    model(**inputs)
+                entering = recorded[layers[0] - 1]
                 room -= _bytes(entering)
             # The states of the batch that exceeds the memory are not stored, and neither are those of later batches.
             self._batches.append(_Batch(rows, inputs, labels, entering if room >= 0 else None))
@@ -182,33 +178,15 @@ class ClassifierLoss:
     def _logits(self, batch: _Batch) -> torch.Tensor:
         if batch.entering is None:
             return self._model(**batch.inputs).logits
-        (states, *others), named = batch.entering
+        states, others, named = batch.entering
         for layer in self._upper:
-            output = layer(states, *others, **named)
-            states = output[0] if isinstance(output, tuple) else output
+            states = first_of(layer(states, *others, **named))
         kind = self._model.config.model_type
         if kind == "bert":
             states = self._model.base_model.pooler(states)
         elif kind == "distilbert":
             states = self._model.pre_classifier(states[:, 0]).relu()
         return self._model.classifier(states)
-
-    def _arguments_entering(self, layer: int, inputs: dict[str, torch.Tensor]) -> tuple[tuple, dict]:
-        """What layer 1…L is called with, the hidden states first."""
-        entering = []
-
-        def record(module: nn.Module, arguments: tuple, named: dict) -> None:
-            named = dict(named)
-            entering.append((arguments or (named.pop("hidden_states"),), named))
-            raise _Reached
-
-        hook = part(self._model, layer).register_forward_pre_hook(record, with_kwargs=True)
-        try:
-            with suppress(_Reached), self._measuring():
-                self._model(**inputs)
-        finally:
-            hook.remove()
-        return entering[0]
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
@@ -243,9 +221,9 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def _bytes(arguments: tuple[tuple, dict]) -> int:
-    tensors = [value for value in (*arguments[0], *arguments[1].values()) if isinstance(value, torch.Tensor)]
-    return sum(tensor.nbytes for tensor in tensors)
+def _bytes(entering: tuple[torch.Tensor, list, dict]) -> int:
+    states, others, named = entering
+    return sum(one.nbytes for one in (states, *others, *named.values()) if isinstance(one, torch.Tensor))
 
 
 def _mean(values: np.ndarray) -> tuple[float, float]:

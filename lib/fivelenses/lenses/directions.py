@@ -46,8 +46,6 @@ def vector(values: Parameters, like: Mapping[str, torch.Tensor] | None = None) -
     """The tensors of a point or direction, without gradient and in at least single precision, shared where they can be;
     with the names and shapes of another, ``like``, in its precision and on its device.
     """
-    if not values:
-        raise ValueError("There are no parameters: name at least one tensor.")
     tensors = {key: as_tensor(tensor) for key, tensor in values.items()}
     for key, tensor in tensors.items():
         if not tensor.is_floating_point() or not tensor.isfinite().all():
@@ -90,15 +88,8 @@ def angle(first: Parameters, second: Parameters) -> float:
 
 
 def _unit(direction: Parameters) -> dict[str, torch.Tensor]:
-    length = _length(direction)
-    return {key: tensor.double() / length for key, tensor in direction.items()}
-
-
-def _length(direction: Parameters) -> float:
     length = norm(direction)
-    if not length:
-        raise ValueError("A direction is 0 in all its parameters: it leads nowhere.")
-    return length
+    return {key: tensor.double() / length for key, tensor in direction.items()}
 
 
 def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]:
@@ -110,7 +101,7 @@ def rescaled(direction: Parameters, like: Parameters) -> dict[str, torch.Tensor]
     """
     like = vector(like)
     direction = vector(direction, like)
-    ratio = _length(like) / _length(direction)
+    ratio = norm(like) / norm(direction)
     return {key: tensor * ratio for key, tensor in direction.items()}
 
 
@@ -165,7 +156,7 @@ class Projection(NamedTuple):
 def project(trajectory: Iterable[Parameters], origin: Parameters, first: Parameters, second: Parameters) -> Projection:
     """The points of a trajectory on a surface, taken one at a time, so that a generator may load them.
 
-    Refused: no points, and parallel directions.
+    Refused: parallel directions.
 
     Example:
         >>> origin, first = {"x": torch.zeros(3)}, {"x": torch.tensor([2.0, 0.0, 0.0])}
@@ -194,8 +185,6 @@ def project(trajectory: Iterable[Parameters], origin: Parameters, first: Paramet
         if length:
             of_length = [np.clip(along[0] / length, -1, 1), np.clip((along / length) @ (within / length), 0, 1)]
         rows.append([*of_length, along[0] / lengths[0], outside / lengths[0], *(within / lengths)])
-    if not rows:
-        raise ValueError("The trajectory has no points: give at least one.")
     cosines, shares, alphas, betas, *plane = np.array(rows, dtype=float).T
     return Projection(cosines, alphas, betas, np.stack(plane, axis=1), shares)
 

@@ -316,8 +316,6 @@ class SpanTargets:
 
     def __init__(self, split: Split, labels: Sequence[str], name: str = "given", top: bool = False) -> None:
         models, targets = split
-        if not len(models) or not len(models[0]) or not len(targets):
-            raise ValueError(f"The {name} split has no model, sentence or target: give at least one.")
         self._models, self._top = [[as_tensor(one) for one in sentences] for sentences in models], top
         spans = 1 if targets[0].span2 is None else 2
         bounds = np.array([_bounds(place, one, spans, self._models[0], name) for place, one in enumerate(targets)])

@@ -150,13 +150,7 @@ def _logits(stack: Stack, rows: torch.Tensor) -> torch.Tensor:
 
 def _checked_classes(x: torch.Tensor, y: np.ndarray) -> int:
     """How many classes or labels there are."""
-    whole = y.ndim in (1, 2) and 0 not in y.shape and y.dtype.kind in "iub" and y.min() >= 0
-    classes = 0
-    if whole:
-        classes = y.shape[1] if y.ndim == 2 else int(y.max()) + 1
-    if not whole or len(x) != len(y) or (y.max() > 1 if y.ndim == 2 else classes < 2):
-        raise ValueError(
-            f"y has shape {y.shape} of {y.dtype}, x has {len(x)} rows, and there are {classes} classes: give each row "
-            "one of two classes or more, from 0 up, or a 0 or 1 for each label."
-        )
+    classes = y.shape[1] if y.ndim == 2 else int(y.max()) + 1
+    if len(x) != len(y) or (y.ndim == 1 and classes < 2):
+        raise ValueError(f"{len(x)} rows have {len(y)} labels of {classes} classes: give each one, of two or more.")
     return classes

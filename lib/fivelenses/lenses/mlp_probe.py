@@ -140,9 +140,6 @@ def _checked(x: Array, y: Array, x_test: Array, y_test: Array) -> list[np.ndarra
         check_rows(name, rows)
     x, x_test = (as_array(rows.float()) for rows in sides.values())
     y, y_test = as_array(y), as_array(y_test)
-    if (y.shape, y_test.shape, x_test.shape[1]) != ((len(x),), (len(x_test),), x.shape[1]):
-        shapes = f"x {x.shape}, y {y.shape}, x_test {x_test.shape} and y_test {y_test.shape}"
-        raise ValueError(f"The shapes are {shapes}: give one label per row, and the same features of both.")
     classes, y = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y holds {len(classes)} class in {len(x)} rows: a probe needs at least 2 rows of 2 classes.")

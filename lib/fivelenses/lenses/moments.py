@@ -59,7 +59,7 @@ class Moments:
     def __init__(
         self, pairs: Sequence[tuple[int, int]] = ((0, 1),), null_seed: int | None = None, folds: int = 1
     ) -> None:
-        self.pairs, self.sides = tuple(pairs), 1 + max(max(pair) for pair in pairs)
+        self.pairs = tuple(pairs)
         self._counts = [0] * folds
         self._orders = [] if null_seed is None else [torch.Generator().manual_seed(null_seed) for _ in range(folds)]
         self._waiting: list[list[torch.Tensor]] = []
@@ -72,11 +72,9 @@ class Moments:
     def update(self, *representations: Array, fold_of: torch.Tensor | None = None) -> None:
         """Add rows: (rows, d) of each representation, of any floating type; sums are kept on the rows' device.
 
-        ``fold_of``, (rows,), is the fold of each row, the first by default. Refused, with nothing added: another number
-        of representations or rows, other features than before, NaN.
+        ``fold_of``, (rows,), is the fold of each row, the first by default. Refused, with nothing added: other rows of
+        one representation than of another, other features than before, NaN.
         """
-        if len(representations) != self.sides:
-            raise ValueError(f"{len(representations)} representations were given and the pairs name {self.sides}.")
         rows = as_representations(representations, [len(shift) for shift in self._shifts])
         if not self._shifts:
             self._start(rows)

@@ -121,9 +121,8 @@ def sentence_scores(
         One row per sentence and probe, with `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
         `correct` and `possible` (edges of spanning trees, or roots).
     """
-    gold = _checked_gold(kind, gold, [one.shape[-1] for one in predicted], "gold")
     parts = []
-    for sentence, (values, truth, mask) in enumerate(zip(predicted, gold, counted, strict=True)):
+    for sentence, (values, truth, mask) in enumerate(zip(predicted, _edges(gold), counted, strict=True)):
         mask = np.asarray(mask)
         correct, possible = 0, 0
         if mask.any() and kind == "distance":
@@ -159,16 +158,9 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"tree": correct / possible}).assign(spearman=by_length.groupby("probe").mean())
 
 
-def _checked_gold(kind: Kind, gold: Sequence[Array], words: Sequence[int], name: str) -> list[np.ndarray]:
-    """Gold distances or depths as float32, refused where they are none or do not fit the sentences' words."""
-    checked = [as_array(as_tensor(truth)).astype(np.float32) for truth in gold]
-    if not checked or len(checked) != len(words):
-        raise ValueError(f"The {name} is of {len(checked)} sentences and the vectors of {len(words)}.")
-    for number, (truth, n) in enumerate(zip(checked, words, strict=True)):
-        shape = {"distance": (n, n), "depth": (n,)}[kind]
-        if truth.shape != shape or not np.isfinite(truth).all():
-            raise ValueError(f"Sentence {number} of the {name} has shape {truth.shape}, not {shape} of finite numbers.")
-    return checked
+def _edges(gold: Sequence[Array]) -> list[np.ndarray]:
+    """Gold distances or depths as float32."""
+    return [as_array(as_tensor(truth)).astype(np.float32) for truth in gold]
 
 
 def _spearman(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -238,8 +230,8 @@ def fit(
         >>> probe.predict([words])[0].round().astype(int).tolist()[0][0]
         [0, 1, 2, 3]
     """
-    sentences, gold = _checked_split(kind, *training, "training")
-    held_out = _checked_split(kind, *development, "development")
+    sentences, gold = _checked_vectors(training[0], "training vectors"), _edges(training[1])
+    held_out = _checked_vectors(development[0], "development vectors"), _edges(development[1])
     k, _, d = sentences[0].shape
     check_sentence("The first development sentence", held_out[0][0], sentences[0])
     device = sentences[0].device if device is None else torch.device(device)
@@ -320,13 +312,6 @@ def _distances(words: torch.Tensor) -> torch.Tensor:
 
 def _depths(words: torch.Tensor) -> torch.Tensor:
     return words.square().sum(-1)
-
-
-def _checked_split(
-    kind: Kind, vectors: Sequence[Array], gold: Sequence[Array], name: str
-) -> tuple[list[torch.Tensor], list[np.ndarray]]:
-    sentences = _checked_vectors(vectors, f"{name} vectors")
-    return sentences, _checked_gold(kind, gold, [sentence.shape[1] for sentence in sentences], f"{name} gold")
 
 
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:

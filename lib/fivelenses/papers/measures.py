@@ -36,7 +36,7 @@ class Measure:
     @property
     def invariances(self) -> frozenset[str] | None:
         """Changes of the model's features that it ignores; None where it reads no features."""
-        return DECLARED.get(self.key)
+        return DECLARED[self.key][1] if self.key in DECLARED else None
 
 
 MEASURES = (

@@ -204,8 +204,6 @@ def _store(facts: dict, frames: dict[str, pd.DataFrame]) -> Task:
         content.update(json.dumps(frame.to_dict("list"), ensure_ascii=False).encode("utf-8", "surrogatepass"))
     slug = re.sub(r"[^a-z0-9]+", "-", facts["title"].lower()).strip("-")[:40].strip("-") or "task"
     folder = own_folder() / f"{slug}-{content.hexdigest()[:8]}"
-    known = read_own(folder.name)
-    facts["place"] = known.place if known else len(list(own_folder().glob("*/task.json")))
     # The table first: a task is known by its other file. The same rows may now come from another place.
     for split, frame in frames.items():
         with written_beside(folder / f"{split}.parquet") as file:

@@ -39,11 +39,6 @@ def score(metric: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     return float({"accuracy": accuracy_score, "matthews": matthews_corrcoef}[metric](gold, predicted))
 
 
-def majority_rate(gold: np.ndarray) -> float:
-    """The accuracy of always answering the most frequent label: the null rate."""
-    return float(np.unique(gold, return_counts=True)[1].max() / np.size(gold))
-
-
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 

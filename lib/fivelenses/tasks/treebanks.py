@@ -11,7 +11,7 @@ import json
 import re
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, groupby
 from pathlib import Path
 
@@ -113,7 +113,8 @@ def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
         >>> row["units"][0], row["names"][0]
         ([2, 0], 'det')
     """
-    read = {"pos": _tags, "dep": _arcs, "parsing": _trees, "ps-role": _roles, "ps-fxn": _functions}[name]
+    functions = partial(_roles, annotation="function")
+    read = {"pos": _tags, "dep": _arcs, "parsing": _trees, "ps-role": _roles, "ps-fxn": functions}[name]
     return {split: read(frame) for split, frame in read_treebank(find(name).treebank, source).items()}
 
 
@@ -143,10 +144,6 @@ def _roles(frame: pd.DataFrame, annotation: str = "role") -> pd.DataFrame:
         units, names = zip(*(([row.index], getattr(row, annotation)) for row in group), strict=True)
         rows.append((list(tokens), list(units), list(names)))
     return pd.DataFrame(rows, columns=["tokens", "units", "names"])
-
-
-def _functions(frame: pd.DataFrame) -> pd.DataFrame:
-    return _roles(frame, "function")
 
 
 # --- edge probing -----------------------------------------------------------------------------------------------------
