@@ -11,7 +11,6 @@ numbers are the same to the last bit.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Protocol
 
 import datasets
 import numpy as np
@@ -30,16 +29,21 @@ from fivelenses.records import WHOLE
 Pair = tuple[int, int]
 
 
-class PairLens(Protocol):
-    """A lens that compares pairs of models, batch by batch."""
+class PairLens:
+    """A lens that compares pairs of models, batch by batch. Unless it says otherwise, it gathers second moments of
+    hidden states, layer by layer and fold by fold.
+    """
 
-    reads_attention: bool
+    reads_attention = False
+    _null_seed: int | None = None
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         """Forget an earlier stream, and prepare for one of models, whose pairs are named by the models' positions.
 
         `fold_of` is the fold of each example, 0 for all where nothing will be left out.
         """
+        self._fold_of = fold_of
+        self._moments = {layer: Moments(pairs, self._null_seed, _count(fold_of)) for layer in layers}
 
     def update(self, batches: Sequence[Activations]) -> None:
         """Add what each model computes on one batch, whose `rows` are places in `fold_of`."""
@@ -51,9 +55,10 @@ class PairLens(Protocol):
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
         """Memory that what is gathered of one layer takes, at most."""
+        return bytes_needed(models, pairs, width, folds, self._null_seed is not None)
 
 
-class AttentionJS:
+class AttentionJS(PairLens):
     """Attention divergence; column `js` (nats, [0, ln 2]), missing at layer 0: the embeddings have no attention."""
 
     reads_attention = True
@@ -76,7 +81,7 @@ class AttentionJS:
         return 0  # a few numbers
 
 
-class CCA:
+class CCA(PairLens):
     """The CCA family of hidden states; the columns are the measures chosen, and `tokens`.
 
     Without a fold there are only `svcca` and `tokens`. Permuted rows stay within their fold.
@@ -88,7 +93,6 @@ class CCA:
         null_seed: of the permutations.
     """
 
-    reads_attention = False
     MEASURES = ("svcca", "svcca_all", "pwcca", "cka", "svcca_null")
 
     def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99, null_seed: int = 0) -> None:
@@ -96,8 +100,7 @@ class CCA:
         self._null_seed = null_seed if "svcca_null" in measures else None
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        self._fold_of = fold_of
-        self._moments = {layer: Moments(pairs, self._null_seed, _count(fold_of)) for layer in layers}
+        super().begin(pairs, layers, fold_of)
         self._layer: int | None = None
 
     def update(self, batches: Sequence[Activations]) -> None:
@@ -130,9 +133,7 @@ class CCA:
         return row | {"tokens": scatter.n}
 
     def _without_folds(self, pair: Pair) -> list[dict[str, float]]:
-        """Fold by fold what is measured without it; all at once, as a GPU decomposes many matrices in little more than
-        the time of one.
-        """
+        """Fold by fold what is measured without it; all at once, as a GPU decomposes many in hardly longer than one."""
         moments, folds = self._moments[self._layer], range(_count(self._fold_of))
         if "svcca" not in self.measures:
             return [{"tokens": moments.pair(*pair, fold).n} for fold in folds]
@@ -148,9 +149,6 @@ class CCA:
             self._whitenings[folds, side] = cca.whitening(scatter, variance_kept=1.0)
         return self._whitenings[folds, side]
 
-    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return bytes_needed(models, pairs, width, folds, self._null_seed is not None)
-
 
 def _count(fold_of: np.ndarray) -> int:
     return int(fold_of.max()) + 1
@@ -160,7 +158,7 @@ def _folds_of_tokens(batch: Activations, fold_of: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(fold_of[batch.rows]).repeat_interleave(batch.mask.sum(1).cpu())
 
 
-class RSA:
+class RSA(PairLens):
     """Representational similarity of hidden states; columns `rsa` ([-1, 1]), `rsa_null` (for permuted rows) and
     `rsa_tokens`; without a fold, there is no `rsa_null`.
 
@@ -169,14 +167,12 @@ class RSA:
         null_seed: of the permutations; without a seed there is no column `rsa_null`.
     """
 
-    reads_attention = False
-
     def __init__(self, positions: np.ndarray | None = None, null_seed: int | None = None) -> None:
         self._positions, self._null_seed = positions, null_seed
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        self._fold_of, self._tokens = fold_of, 0
-        self._moments = {layer: Moments(pairs, self._null_seed, _count(fold_of)) for layer in layers}
+        super().begin(pairs, layers, fold_of)
+        self._tokens = 0
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
@@ -195,11 +191,8 @@ class RSA:
             row["rsa_null"] = similarities.rsa(self._moments[layer].null(*pair))
         return row | {"rsa_tokens": scatter.n}
 
-    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return bytes_needed(models, pairs, width, folds, self._null_seed is not None)
 
-
-class Sampled:
+class Sampled(PairLens):
     """Measures of tokens at some positions of the stream, which are kept: a column each, and `…_null` of permuted rows.
 
     Args:
@@ -207,8 +200,6 @@ class Sampled:
         positions: from `lenses.similarities.sample_positions`.
         null_seed: of the permutations; without a seed, and without a fold, there are no nulls.
     """
-
-    reads_attention = False
 
     def __init__(self, measures: Mapping[str, Callable], positions: np.ndarray, null_seed: int | None = None) -> None:
         self._measures, self._positions, self._null_seed = dict(measures), positions, null_seed
@@ -326,11 +317,7 @@ def _bytes_per_layer(lenses, models, pairs, examples, batch_rows, folds) -> int:
 
 
 def _in_passes(layers: Sequence[int], of_layer: float, memory: float) -> list[list[int]]:
-    """The layers of each pass: in as few passes as fit, of about as many layers each.
-
-    >>> _in_passes(range(7), of_layer=2, memory=7)
-    [[0, 1, 2], [3, 4], [5, 6]]
-    """
+    """The layers of each pass: in as few passes as fit, of about as many layers each."""
     at_once = max(1, memory // max(1, of_layer))
     passes = max(1, math.ceil(len(layers) / at_once))
     parts = [[layers[place] for place in part] for part in np.array_split(np.arange(len(layers)), passes)]

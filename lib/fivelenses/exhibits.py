@@ -818,8 +818,7 @@ class Typographic(string.Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
         if pd.api.types.is_scalar(value) and pd.isna(value):
             return MISSING
-        text = format(value, format_spec)
-        return text.replace("-", "−") if isinstance(value, numbers.Number) else text
+        return printed(value, format_spec) if isinstance(value, numbers.Number) else format(value, format_spec)
 
 
 def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:

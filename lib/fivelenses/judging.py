@@ -267,11 +267,9 @@ def _replicates(wide: pd.DataFrame, pairs: bool, log: bool) -> tuple[np.ndarray,
 
 
 def _over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
-    """From values of all pairs of m models, (pairs, …), to one pseudo-value per model, (m, …), with the same mean.
-
-    Pairs that share a model are not independent, so models are left out, too (Arvesen 1969): with U the mean over all
-    pairs and U(i) that over the pairs without model i, the pseudo-value is m U − (m−1) U(i). Two models are one pair.
-    """
+    """From values of all pairs of m models, (pairs, …), to one pseudo-value per model, (m, …), with the same mean."""
+    # Pairs that share a model are not independent, so models are left out, too (Arvesen 1969): with U the mean over all
+    # pairs and U(i) that over the pairs without model i, it is m U − (m−1) U(i). Two models are one pair.
     models = sorted({model for pair in pairs for model in pair})
     m, mean = len(models), values.mean(axis=0)
     if set(map(frozenset, pairs)) != set(map(frozenset, combinations(models, 2))):
@@ -329,8 +327,6 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
 
 def _by_model(rows: pd.DataFrame, by: list[str], minus_null: bool = False) -> dict:
     """The metric and, as (models, examples): weights, scores, labels and predicted labels where there are any."""
-    if rows.duplicated([*by, "example"]).any():
-        raise ValueError("There are several predictions of one model on one example: give models of one kind.")
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows]
     wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
     right = wide["score"] - wide["null"] if minus_null else wide["score"]
@@ -364,9 +360,7 @@ def _of_folds(theta: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _interval(sides: Sequence[tuple], paired: bool = True, examples: int = 0, log: bool = False) -> Interval:
-    """Of the mean of one side, or of the first minus the second, whose models belong together or are others; without a
-    score, for examples that are given.
-    """
+    """Of the mean of one side, or of the first minus the second; without a score, for examples that are given."""
     (theta, values), (reference, others) = sides[0], sides[-1]
     if len(sides) == 2 and not paired:
         first, second = (_interval([side], True, examples, log) for side in sides)

@@ -53,13 +53,13 @@ def test_checkpoints_of_one_description_are_told_apart_by_what_they_differ_in(st
 
 def test_pruning_removes_what_is_damaged_or_unfinished_and_nothing_else(stored):
     assert said(prune=True)[-1].startswith("1 checkpoint, 1 damaged")
-    assert stored.addresses() == [WHOLE] and not stored.unfinished()
+    assert stored.addresses() == [WHOLE] and not stored.addresses(unfinished=True)
 
 
 def test_a_training_in_progress_is_never_pruned(stored):
     with stored.lock(BEGUN):
         assert f"{BEGUN}  being fine-tuned: left alone" in said(prune=True)
-    assert stored.unfinished() == [BEGUN]
+    assert stored.addresses(unfinished=True) == [BEGUN]
 
 
 def test_what_is_no_checkpoint_is_never_removed(stored):

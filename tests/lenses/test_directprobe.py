@@ -272,9 +272,8 @@ def test_bad_points_and_labels_are_refused_by_name(points, labels, message):
 
 
 def test_bad_hulls_are_refused_by_name():
-    for b, message in ((np.ones((2, 3)), "a has 2 features and b has 3"), (NAN, "b, row 2")):
-        with pytest.raises(ValueError, match=message):
-            hull_distance(np.ones((2, 2)), b)
+    with pytest.raises(ValueError, match="b, row 2"):
+        hull_distance(np.ones((2, 2)), NAN)
 
 
 @pytest.mark.parametrize("change", INVARIANCES)

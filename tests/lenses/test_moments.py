@@ -91,7 +91,6 @@ def test_the_caller_may_write_over_its_rows():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: gathered().update(X[:, :3], Y), "Representation 0 has 3 features, and had 4 before"),
         (lambda: Moments().pair(), "There are no rows"),
         (lambda: gathered(fold_of=np.zeros(300, dtype=int), folds=2).pair(left_out=0), "There are no rows"),
     ],

@@ -341,10 +341,8 @@ def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
 
 
 def _last_whole_state(folder: Path) -> str | None:
-    """The newest state that was saved whole; one that a kill cut short is removed, and the one before it taken.
-
-    The Trainer writes `trainer_state.json` last, so a state whose file reads as JSON has all its others; ours follows.
-    """
+    """The newest state that was saved whole; one that a kill cut short is removed, and the one before it taken."""
+    # The Trainer writes `trainer_state.json` last, so a state whose file is JSON has all its others; ours follows.
     while folder.is_dir() and (newest := get_last_checkpoint(folder)):
         try:
             json.loads((Path(newest) / TRAINER_STATE_NAME).read_text())
@@ -374,12 +372,10 @@ class _StepSaver(TrainerCallback):
 
 
 class _OrderSaver(TrainerCallback):
-    """Keeps with each saved state what the order of its epoch's examples was drawn from.
+    """Keeps with each saved state what the order of its epoch's examples was drawn from."""
 
-    The Trainer draws an epoch's order from the global generator as the epoch begins, and a training that goes on within
-    an epoch gives it the generator of the saved step: after the first epoch that would be another order.
-    """
-
+    # The Trainer draws an epoch's order from the global generator as the epoch begins, and a training that goes on
+    # within an epoch gives it the generator of the saved step: after the first epoch that would be another order.
     def __init__(self, resumed: str | None):
         self.resumed = resumed
 

@@ -118,17 +118,12 @@ class Store:
         finished.rename(place)
         return Checkpoint(place, whole)
 
-    def addresses(self) -> list[str]:
-        """The addresses of all finished checkpoints, also damaged ones; other folders are not ours."""
-        return _addresses(self.folder)
-
-    def unfinished(self) -> list[str]:
-        """The addresses of trainings that were begun and did not finish."""
-        return _addresses(self.folder / "partial")
-
-
-def _addresses(place: Path) -> list[str]:
-    return sorted(folder.name for folder in place.glob("*") if ADDRESS.fullmatch(folder.name))
+    def addresses(self, unfinished: bool = False) -> list[str]:
+        """The addresses of all finished checkpoints, also damaged ones, or of trainings that were begun and did not
+        finish; other folders are not ours.
+        """
+        folder = self.folder / "partial" if unfinished else self.folder
+        return sorted(one.name for one in folder.glob("*") if ADDRESS.fullmatch(one.name))
 
 
 def read(folder: Path) -> Checkpoint:
@@ -160,7 +155,7 @@ def inspect(prune: bool, log: Callable[[str], None]) -> int:
                 shutil.rmtree(store.folder / address)
     for address, name in _names(whole).items():
         log(f"{address}  whole    {name}")
-    for address in store.unfinished():
+    for address in store.addresses(unfinished=True):
         try:
             with store.lock(address).acquire(blocking=False):
                 log(f"{address}  unfinished: the next run that needs it goes on from where it stopped")

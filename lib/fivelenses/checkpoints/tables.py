@@ -53,10 +53,8 @@ def predict(model: nn.Module, data: TaskData, encoded: datasets.Dataset, collate
 def _outputs(
     model: nn.Module, encoded: datasets.Dataset, collate: Callable
 ) -> Iterator[tuple[np.ndarray, ModelOutput]]:
-    """Rows of the examples and what the model makes of them, batches of similar length, the shortest first.
-
-    With batches by length, the Trainer's own loop returns predictions in another order than that of the examples.
-    """
+    """Rows of the examples and what the model makes of them, batches of similar length, the shortest first."""
+    # With batches by length, the Trainer's own loop returns predictions in another order than that of the examples.
     order = np.argsort([len(tokens) for tokens in encoded["input_ids"]], kind="stable")
     model.eval()
     for begin in range(0, len(order), BATCH_SIZE):

@@ -74,10 +74,7 @@ def hull_distance(a: Array, b: Array) -> HullDistance:
         >>> hull_distance(triangle, np.array([[1.0, 1.0]])).separable
         False
     """
-    a, b = checked_points("a", a), checked_points("b", b)
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(f"a has {a.shape[1]} features and b has {b.shape[1]}: hulls must lie in the same space.")
-    return nearest_points(a, b)
+    return nearest_points(checked_points("a", a), checked_points("b", b))
 
 
 def nearest_points(
@@ -118,9 +115,7 @@ def nearest_points(
 
 
 class _Pair:
-    """Two sets of points about a common origin, those of b negated: z (n, d), with weights x of the nearest points
-    found, and the best lower bound checked so far with its normal.
-    """
+    """Two sets of points about a common origin, those of b negated: z (n, d), and the best bounds found so far."""
 
     def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
         self.n_a, n = len(a), len(a) + len(b)

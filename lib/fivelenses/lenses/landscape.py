@@ -115,7 +115,8 @@ def surface(
         array([[0., 1., 4.],
                [4., 5., 8.]])
     """
-    alphas, betas, origin = (*(np.asarray(axis, dtype=float) for axis in (alphas, betas)), vector(origin))
+    alphas, betas = (np.asarray(axis, dtype=float) for axis in (alphas, betas))
+    origin = vector(origin)
     first, second = (vector(direction, origin) for direction in directions)
     file = folder and folder / f"{_fingerprint(identity, alphas, betas, origin, first, second)}.npy"
     rows = list(np.load(file)) if file and file.exists() else []

@@ -72,10 +72,10 @@ class Moments:
     def update(self, *representations: Array, fold_of: torch.Tensor | None = None) -> None:
         """Add rows: (rows, d) of each representation, of any floating type; sums are kept on the rows' device.
 
-        ``fold_of``, (rows,), is the fold of each row, the first by default. Refused, with nothing added: other rows of
-        one representation than of another, other features than before, NaN.
+        ``fold_of``, (rows,), is the fold of each row, the first by default. Refused, with nothing added:
+        representations of different lengths, NaN.
         """
-        rows = as_representations(representations, [len(shift) for shift in self._shifts])
+        rows = as_representations(representations)
         if not self._shifts:
             self._start(rows)
         if fold_of is None:
@@ -188,10 +188,8 @@ def bytes_needed(sides: int, pairs: int, width: int, folds: int = 1, null: bool 
     return folds * (8 * matrices * width**2 + 4 * sides * ROWS_AT_ONCE * width) + 3 * 8 * width**2
 
 
-def as_representations(values: Sequence[Array], widths: Sequence[int] = ()) -> list[torch.Tensor]:
-    """Tensors of representations of the same tokens, (rows, features) each, of the ``widths`` of earlier ones; anything
-    else is refused.
-    """
+def as_representations(values: Sequence[Array]) -> list[torch.Tensor]:
+    """Tensors of representations of the same tokens, (rows, features) each; anything else is refused."""
     tensors = [as_tensor(rows) for rows in values]
     for side, rows in enumerate(tensors):
         name = f"Representation {side}"
@@ -203,8 +201,6 @@ def as_representations(values: Sequence[Array], widths: Sequence[int] = ()) -> l
             raise ValueError(
                 f"{name} has {len(rows)} rows and representation 0 has {len(tensors[0])}: give the same tokens."
             )
-        if widths and rows.shape[1] != widths[side]:
-            raise ValueError(f"{name} has {rows.shape[1]} features, and had {widths[side]} before.")
         # The float64 sum of a network's activations is finite if and only if its terms are, and needs no copy.
         if not rows.sum(dtype=torch.float64).isfinite():
             row = int((~rows.isfinite().all(1)).int().argmax())

@@ -146,7 +146,7 @@ class DebiasedCKA:
 
     def update(self, *representations: Array) -> None:
         """Add rows: (rows, d) of each representation; refused is what :meth:`Moments.update` refuses."""
-        sides = as_representations(representations, [len(shift) for shift in self._shifts])
+        sides = as_representations(representations)
         # Lengths are taken from near the mean, where they have their digits.
         shifts = self._shifts or [rows.mean(0, dtype=torch.float64) for rows in sides]
         for block in zip(*(rows.split(ROWS_AT_ONCE) for rows in sides), strict=True):
@@ -290,9 +290,8 @@ def _scaled(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _nearest(rows: torch.Tensor, single: torch.Tensor, squares: torch.Tensor, first: int, k: int) -> torch.Tensor:
-    """(block, n) which rows are among the k nearest of each of a block: products in single precision tell which may be,
-    and where these are more than k, their distances in double precision decide.
-    """
+    """(block, n) which rows are among the k nearest of each of a block."""
+    # Products in single precision tell which may be; where these are more than k, double precision decides.
     of = torch.arange(first, min(first + NEIGHBOURS_AT_ONCE, len(rows)), device=rows.device)
     # Squared distances, but for what a row has in all of them; `addmm` takes twice as long.
     gaps = (-2 * single[of] @ single.T).add_(squares)

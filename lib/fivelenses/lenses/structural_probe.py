@@ -317,8 +317,6 @@ def _depths(words: torch.Tensor) -> torch.Tensor:
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:
     """Sentences as (k, words, d)."""
     sentences = list(map(as_tensor, vectors))
-    if not sentences:
-        raise ValueError(f"The {name} hold no sentence: give at least one.")
     for number, sentence in enumerate(sentences):
         check_sentence(f"Sentence {number} of the {name}", sentence, sentences[0])
     return sentences

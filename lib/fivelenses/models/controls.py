@@ -67,7 +67,10 @@ def moved_at_random(fine_tuned: nn.Module, pretrained: nn.Module, seed: int, sca
         end, start = target.double().cpu(), origins[name].double().cpu()
         distance = torch.linalg.vector_norm(end - start)
         if distance > 0:
-            noise = torch.randn(end.shape, generator=_generator(seed, name), dtype=torch.float64)
+            # Python's own hash of a string differs from one process to the next.
+            digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
+            draw = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
+            noise = torch.randn(end.shape, generator=draw, dtype=torch.float64)
             target.copy_(start + noise * (scale * distance / torch.linalg.vector_norm(noise)))
     return twin
 
@@ -92,12 +95,7 @@ def scale_of_equal_movement(
 
 
 def _scale(moved: Callable[[float], float], goal: float) -> float | None:
-    """Where a function of the scale that grows is near the goal; found on logarithmic axes, where it is about a line.
-
-    >>> round(_scale(lambda scale: scale**2 / 1000, 0.4), 6)
-    20.0
-    >>> _scale(lambda scale: min(scale, 0.3), 0.4)
-    """
+    """Where a growing function of the scale is near the goal; found on logarithmic axes, where it is about a line."""
     place, low, high = 0.0, None, None
     for tried in range(1, 1 + PASSES):
         movement = moved(math.exp(place))
@@ -119,12 +117,6 @@ def _scale(moved: Callable[[float], float], goal: float) -> float | None:
 def _encoder_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters of embeddings and layers, named as in the base model."""
     return {name: parameter for name, parameter in model.base_model.named_parameters() if "pooler" not in name}
-
-
-def _generator(seed: int, name: str) -> torch.Generator:
-    # Python's own hash of a string differs from one process to the next.
-    digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big", signed=True))
 
 
 # --- symmetries -------------------------------------------------------------------------------------------------------
@@ -149,7 +141,10 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
 
     def permute(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
         width = parts["query"].out_features // heads
-        order = _derangement(heads, draw)
+        # A random order, moved round by one place, so that nothing stays in its own.
+        drawn = torch.randperm(heads, generator=draw)
+        order = torch.empty_like(drawn)
+        order[drawn] = drawn.roll(1)
         rows = (order[:, None] * width + torch.arange(width)).flatten()
         for name in ("query", "key", "value"):
             _reorder(parts[name], rows)
@@ -218,14 +213,6 @@ def _changed(model: nn.Module, seed: int, change: Callable) -> nn.Module:
     for layer in range(1, len(layer_list(model)) + 1):
         change(projections(changed, layer), changed.config.num_attention_heads, draw)
     return changed
-
-
-def _derangement(count: int, draw: torch.Generator) -> torch.Tensor:
-    """An order in which nothing stays in its place: a random one, moved round by one place."""
-    order = torch.randperm(count, generator=draw)
-    following = torch.empty_like(order)
-    following[order] = order.roll(1)
-    return following
 
 
 def _reorder(linear: nn.Linear, rows: torch.Tensor) -> None:

@@ -219,14 +219,11 @@ def collator(head: str, tokenizer: PreTrainedTokenizerBase) -> Callable[[list[di
 
 
 def _batch_of_words(pad_token_id: int | None, rows: list[dict]) -> BatchEncoding:
-    """The tokens, the word of each token and the targets.
-
-    The `units` of all sentences come one below the other, (units, 1 + words): the sentence, then its words; their
-    `labels` follow in the same order. Without units, `heads` and `labels` are those of every word, (sentences, words).
-    """
+    """Tokens, their words and the targets: `labels` of `units` (units, 1 + words), or `labels` and `heads` of words."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     batch = padded_tokens(columns, pad_token_id, WIDTH_MULTIPLE)
     if "units" in columns:
+        # Those of all sentences come one below the other: the sentence, then its words.
         units = [[sentence, *unit] for sentence, of_row in enumerate(columns["units"]) for unit in of_row]
         batch["units"] = torch.tensor(units)
         if "labels" in columns:

@@ -13,12 +13,8 @@ from torch import nn
 # The six projections of a layer, in the order in which they are computed, and where an architecture has them.
 PARTS = ("query", "key", "value", "attention output", "intermediate", "output")
 _BERT = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "intermediate.dense",
-    "output.dense",
+    *(f"attention.self.{name}" for name in ("query", "key", "value")),
+    *("attention.output.dense", "intermediate.dense", "output.dense"),
 )
 PROJECTIONS = {
     "bert": _BERT,

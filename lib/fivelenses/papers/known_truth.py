@@ -43,7 +43,7 @@ from fivelenses.comparison import (
     compare_with,
     layers_rolled_back,
 )
-from fivelenses.lenses.moments import Moments, bytes_needed
+from fivelenses.lenses.moments import Moments
 from fivelenses.lenses.similarities import DebiasedCKA, mutual_neighbours, procrustes_distance
 from fivelenses.models import encoders
 from fivelenses.models.controls import moved_at_random, symmetries_of
@@ -337,12 +337,10 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
 # --- streaming comparisons that no other chapter has ------------------------------------------------------------------
 
 
-class Alignment:
+class Alignment(PairLens):
     """Hidden states up to rotation and scaling, without folds, in one column: `cka_debiased` (a similarity in [−1, 1])
     or `procrustes` (a distance in [0, √2]).
     """
-
-    reads_attention = False
 
     def __init__(self, column: str) -> None:
         self._column = column
@@ -360,6 +358,3 @@ class Alignment:
         if isinstance(gathered, DebiasedCKA):
             return {self._column: gathered.similarity(*pair)}
         return {self._column: procrustes_distance(gathered.pair(*pair))}
-
-    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return bytes_needed(models, pairs, width)

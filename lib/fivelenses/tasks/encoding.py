@@ -24,11 +24,9 @@ _QUESTIONS_PER_CALL = 1_000  # offsets take much memory while they are Python nu
 
 
 def _for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """A tokeniser under which a list of words has the tokens of their text.
-
-    RoBERTa's begins a word with the space before it, which a list of words does not have: *teacher* would become
-    *t* and *eacher*, of which its texts have few. A copy puts a space before each word.
-    """
+    """A tokeniser under which a list of words has the tokens of their text."""
+    # RoBERTa's begins a word with the space before it, which a list of words does not have: *teacher* would become
+    # *t* and *eacher*, of which its texts have few. A copy puts a space before each word.
     in_text, in_list = tokenizer("a a")["input_ids"], tokenizer(["a", "a"], is_split_into_words=True)["input_ids"]
     if in_text == in_list:
         return tokenizer

@@ -94,7 +94,11 @@ def raw_bytes(corpus: str, split: str = "all") -> bytes:
             place = place.with_name(f"{place.name}.xz")
             content = lzma.decompress(place.read_bytes())
         else:
-            content = _fetched(f"{RAW_HOST}/{repository}/{tag or 'HEAD'}/{path}", place)
+            if not place.is_file():
+                address = f"{RAW_HOST}/{repository}/{tag or 'HEAD'}/{path}"
+                with urllib.request.urlopen(address, timeout=60) as answer, written_beside(place) as partial:
+                    partial.write_bytes(answer.read())
+            content = place.read_bytes()
     except (OSError, lzma.LZMAError, EOFError) as error:
         raise SourceError(
             f"{path} of {repository} could not be read from {place} or fetched ({error}): connect to the network, or "
@@ -104,13 +108,6 @@ def raw_bytes(corpus: str, split: str = "all") -> bytes:
     if not any(own.hexdigest().startswith(one) for own in (hashlib.sha256(content), blob) for one in hashes):
         raise SourceError(f"{place} is not {path} of {repository} {tag} (its hash differs): fetch it again.")
     return content
-
-
-def _fetched(address: str, place: Path) -> bytes:
-    if not place.is_file():
-        with urllib.request.urlopen(address, timeout=60) as answer, written_beside(place) as partial:
-            partial.write_bytes(answer.read())
-    return place.read_bytes()
 
 
 def raw_text(corpus: str, split: str = "all") -> str:
