@@ -22,6 +22,7 @@ import yaml
 
 from fivelenses.files import store_folder
 
+# How the field writes a score.
 SCORES = {"accuracy": "accuracy", "matthews": "Matthews correlation", "exact-match-f1": "F1", "las": "LAS", "none": ""}
 
 
@@ -56,11 +57,6 @@ class Task:
     metric: Literal["accuracy", "matthews", "exact-match-f1", "las", "none"] = "accuracy"
     treebank: str = ""
     own: bool = False
-
-    @property
-    def score_name(self) -> str:
-        """How the field writes the score; empty where there is none."""
-        return SCORES[self.metric]
 
 
 @dataclass(frozen=True)

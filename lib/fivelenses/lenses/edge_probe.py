@@ -123,7 +123,7 @@ def fit(
         device: where to compute, by default that of the first vectors.
         how: the fields of :class:`Configuration`.
 
-    Refused: splits without a target or a label, spans outside their sentence, vectors that do not fit each other or are
+    Refused: a training split without a label, spans outside their sentence, vectors that do not fit each other or are
     not finite, and a training that diverged.
 
     Example:
