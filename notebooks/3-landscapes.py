@@ -1,12 +1,5 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -117,8 +110,7 @@ run.table(
 )
 
 # %% tags=["hide-input", "claim"]
-# Table 1, page 9: accuracy fine-tuned, and with the low, middle and high third rolled back, in
-# percent.
+# Table 1, page 9: accuracy (%), fine-tuned and with the low, middle and high third rolled back.
 PAPER_TABLE_1 = {
     "mnli": (86.54, 86.73, 84.71, 32.85),
     "rte": (75.45, 73.29, 70.04, 47.29),
@@ -254,7 +246,6 @@ def agreement(cells):
     }
 
 
-# %% tags=["hide-input", "claim"]
 def line_in_numbers(line):
     """The largest rise from start to end on a line, at so many steps, and widths around the end."""
     line = line.sort_values("alpha")
@@ -298,15 +289,10 @@ def by_task(rows, columns, parts):
     return groups
 
 
-def difference(rows, column, names, more, less):
-    """A column's value for one name minus that for another, in the rows of one seed."""
-    values = dict(zip(rows[names], rows[column].to_numpy(), strict=True))
-    return values[more] - values[less]
-
-
 def fine_tuned_minus_scratch(rows, column):
-    """The same for the two models of a task."""
-    return difference(rows, column, "init", "pre-trained", "scratch")
+    """A column's value for the fine-tuned model minus that from scratch, in one seed's rows."""
+    values = rows.set_index("init")[column]
+    return values["pre-trained"] - values["scratch"]
 
 
 def bounded(interval, rows, whole, names, more, less):
@@ -534,19 +520,13 @@ def straighter(paths):
     """
     groups = {}
     for task, of_task in paths[paths["step"] > 0].sort_values("share").groupby("task"):
-        nearer = []
-        for _, of_seed in of_task.groupby("seed"):
-            at_third = {
-                init: np.interp(1 / 3, way["share"], way["angle"], left=np.nan)
-                for init, way in of_seed.groupby("init")
-            }
-            nearer.append(at_third["scratch"] - at_third["pre-trained"])
-        if np.isfinite(nearer).all():
-            groups[task] = {"nearer to the final direction": over_seeds(nearer)}
-        else:
-            groups[task] = (
-                f"no state of {title(task)} was saved in a third of the steps: raise `states`"
-            )
+        ways = of_task.groupby(["seed", "init"])[["share", "angle"]]
+        angles = ways.apply(lambda way: np.interp(1 / 3, way["share"], way["angle"], left=np.nan))
+        angles = angles.unstack("init")
+        nearer = angles["scratch"] - angles["pre-trained"]
+        why = f"no state of {title(task)} was saved in a third of the steps: raise `states`"
+        finite = np.isfinite(nearer).all()
+        groups[task] = {"nearer to the final direction": over_seeds(nearer)} if finite else why
     return groups
 
 
@@ -577,8 +557,6 @@ run.figure(
     f"({plane['examples'].max():,.0f} examples), whose first direction leads to the "
     f"{REFERENCES.get(shown)}; in the corner, the states from epoch {first:g} on.{seeds}",
 )
-
-# %% tags=["hide-input"]
 axes = dict(x="epoch", y_label="development error", layout=Layout(height=2.8))
 run.figure(
     "Errors",
@@ -638,8 +616,6 @@ along = along.join(least, on=MODEL).join(unit.where(unit >= LEAST_FALL).rename("
 along["height"] = (along["loss"] - along["least"]) / along["unit"]
 along["line"] = along["task"].where(along["direction"] == "optimisation", "random direction")
 along = along.assign(start=along["init"].map(NAMES)).sort_values(["task", "init"], kind="stable")
-
-# %% tags=["hide-input"]
 flat = along[along["unit"].isna()].drop_duplicates(["task", "init"])
 flat = ", ".join(f"{title(row.task)} {NAMES[row.init]}" for row in flat.itertuples())
 missing = f"falls by less than {LEAST_FALL} nats"
@@ -809,8 +785,6 @@ formats["half_share_1"] = " ".join(f"{{half_share_{radius}:.2f}}" for radius in 
 formats |= {"task": title, "norm": "{norm:.2f} ({relative_norm:.1%})"}
 formats |= dict.fromkeys(("train_loss", "correlation", "near_correlation"), "{:.2f}")
 formats["sharpness"] = "{sharpness:.3f} ± {sharpness_standard_error:.3f}"
-
-# %% tags=["hide-input"]
 run.table(
     "Measures",
     measures,
@@ -820,8 +794,8 @@ run.table(
     "drop (–: it leaves the grid). The loss at the end is of all training examples. ‖δ₁‖: also as "
     "a share of the start's length. Sharpness: mean rise (nats) when each filter (a row of a "
     "weight matrix) moves at random by a tenth of its length. ρ: rank correlation of training "
-    "loss and development error over the cells; near: "
-    f"over those at most {NEAR:g} lengths from (½, 0) on both axes.",
+    f"loss and development error over the cells; near: over those at most {NEAR:g} lengths from "
+    "(½, 0) on both axes.",
     columns=columns,
     formats=formats,
 )
@@ -842,26 +816,21 @@ table = merged(
     [widths, whole.drop(columns="norm"), thirds.add_prefix("top_").reset_index()], on=MODEL
 )
 table = table.sort_values(MODEL, ascending=[True, False, True])
+compared = {"sharpness": "sharpness", "top_in_lengths": "λ₁ ‖δ₁‖²", "top": "λ₁"}
+words = [
+    f"{printed(rank_correlation(table['width'], table[one]), '+.2f')} with {symbol}"
+    for one, symbol in compared.items()
+    if len(table) >= 3 and table[["width", one]].nunique().min() > 1
+]
+agreement = f"Rank correlation of the width over {len(table)} models: {', '.join(words)}"
+agreement += "; −1 if wide basins are always flat."
+
 
 # %% tags=["hide-input"]
-compared = {"sharpness": "sharpness", "top_in_lengths": "λ₁ ‖δ₁‖²", "top": "λ₁"}
-varied = [one for one in compared if table[["width", one]].nunique().min() > 1]
-varied = varied if len(table) >= 3 else []
-of_width = {one: rank_correlation(table["width"], table[one]) for one in varied}
-words = [f"{printed(of_width[one], '+.2f')} with {compared[one]}" for one in varied]
-agreement_in_words = (
-    f"Rank correlation of the width over {len(table)} models: {', '.join(words)}; −1 if wide "
-    "basins are always flat."
-    if words
-    else "Too few models for a rank correlation."
-)
-
-
 def eigenvalue(value):
     return printed(value, ",.0f" if abs(value) >= 100 else ".3g")
 
 
-# %% tags=["hide-input"]
 tops = {f"top_{group}": f"λ₁, {group}" for group in GROUPS}
 run.table(
     "Width and curvature",
@@ -871,7 +840,7 @@ run.table(
     f"of the Hessian of the training loss at the end ({curvatures['examples'].max():,} examples; "
     "nats per squared unit of the parameters; the trace ± its standard error over draws); λ₁ in "
     "squared lengths of δ₁; and λ₁ of the low, middle and high third of the layers. "
-    + agreement_in_words,
+    + (agreement if words else "Too few models for a rank correlation."),
     columns={"task": "task", "init": "start", "seed": "seed", "width": "width along δ₁"}
     | {"sharpness": "sharpness", "top": "λ₁", "trace": "trace", "top_in_lengths": "λ₁ ‖δ₁‖²"}
     | tops,
@@ -914,8 +883,8 @@ of_groups = merged([on_axis, gained], on=["task", "seed", "fold"])
 of_groups = of_groups.assign(share=of_groups["rise"] / of_groups["drop"])
 
 # %% tags=["hide-input"]
-rank = dict(zip(GROUPS, range(len(GROUPS)), strict=True))
-shown = select(moved).sort_values("group", key=lambda group: group.map(rank), kind="stable")
+shown = select(moved)
+shown = shown.sort_values("group", key=lambda group: group.map(GROUPS.index), kind="stable")
 panels = zip(shown["task"], shown["group"], strict=True)
 shown = shown.assign(panel=[f"{title(task)}, {group} layers" for task, group in panels])
 planes, seeds = first_seed(shown)
@@ -1008,33 +977,22 @@ rolled_back = merged([rolled_back, errors], on=["task", "group"])
 
 
 # %% tags=["hide-input"]
-def percent(value, before=None, error=None):
-    """An accuracy, with its difference from that before in points."""
-    spread = "" if error is None else f" ± {100 * error:.1f}"
-    change = "" if before is None else f" ({printed(100 * (value - before), '+.1f')}{spread})"
-    return f"{value:.1%}{change or spread}"
-
-
-shown, columns = [], ["accuracy", "tuned", "tuned_error", "change_error"]
-means = rolled_back.groupby(["task", "group"])[columns].mean()
-for task in dict.fromkeys([*rolled_back["task"], *PAPER_TABLE_1]):
-    ours, row = task in set(rolled_back["task"]), {"task": title(task)}
-    before, *after = (value / 100 for value in PAPER_TABLE_1.get(task, ()) or (np.nan,))
-    tuned = means.loc[(task, "low")] if ours else None
-    row["fine-tuned"] = percent(tuned["tuned"], None, tuned["tuned_error"]) if ours else "–"
-    row["paper"] = f"{100 * before:.2f}" if after else "–"
-    for place, group in enumerate(GROUPS):
-        changed = theirs = "–"
-        if ours:
-            accuracy, before_it, _, error = means.loc[(task, group)]
-            changed = percent(accuracy, before_it, error)
-        if after:
-            fall = printed(100 * (after[place] - before), "+.2f")
-            theirs = f"{100 * after[place]:.2f} ({fall})"
-        row |= {f"{group} rolled back": changed, f"paper, {group}": theirs}
-    shown.append(row)
-
-# %% tags=["hide-input"]
+rows, columns = {}, ["accuracy", "tuned", "tuned_error", "change_error"]
+means = rolled_back.groupby(["task", "group"], sort=False)[columns].mean()
+for (task, group), (after, before, error, error_of_change) in means.iterrows():
+    row = rows.setdefault(task, {"fine-tuned": f"{before:.1%} ± {100 * error:.1f}"})
+    change = f"{printed(100 * (after - before), '+.1f')} ± {100 * error_of_change:.1f}"
+    row[f"{group} rolled back"] = f"{after:.1%} ({change})"
+for task, (before, *after) in PAPER_TABLE_1.items():
+    row = rows.setdefault(task, {})
+    row["paper"] = f"{before:.2f}"
+    for group, score in zip(GROUPS, after, strict=True):
+        row[f"paper, {group}"] = f"{score:.2f} ({printed(score - before, '+.2f')})"
+columns = ["fine-tuned", "paper"]
+for group in GROUPS:
+    columns += [f"{group} rolled back", f"paper, {group}"]
+shown = pd.DataFrame(rows, columns).T.fillna("–")
+shown = shown.rename(index=title).rename_axis("task").reset_index()
 seeds = len(set(rollbacks["seed"]))
 run.table(
     "Table 1",
@@ -1043,7 +1001,7 @@ run.table(
     "the layers as they were before; differences in points (means over seeds; ±: standard error "
     f"over {'seeds and ' * (seeds > 1)}examples). The paper's columns: BERT-large, on all its "
     "tasks. The paper prints −53.88 for the high layers on MNLI; its accuracies give −53.69.",
-    shown=pd.DataFrame(shown),
+    shown=shown,
 )
 
 
@@ -1082,7 +1040,6 @@ def basin_of_start(cells):
     return dict(zip(("area", "whole"), area(as_surface(cells), (START, 0.0), RISE), strict=True))
 
 
-# %% tags=["hide-input"]
 areas = of_each(select(moved), GROUP, basin_of_start)
 ways = select(on_axis).drop(columns="examples")
 table = merged([ways, areas[[*GROUP, "area", "whole"]], rolled_back], on=GROUP)

@@ -1,12 +1,5 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -90,7 +83,7 @@ run.gate(models, run.measure("by_example", each="task"), words=words)
 # %% [markdown]
 # Models that hardly beat the {term}`null rate` are drawn and not judged.
 #
-# We take one or two measures of each paper, on the same development examples (a loss on training
+# We take one or two measures of each paper, on the same development examples (the loss on training
 # examples). A layer's *activations* contain what changed below it; its own *parameters* do not.
 
 # %% tags=["claim", "hide-input"]
@@ -274,7 +267,6 @@ def differences_of_thirds(rows, *pairs):
     return groups
 
 
-# %% tags=["claim", "hide-input"]
 @run.claim(
     "all-rise-with-depth",
     says="Whatever the lens, fine-tuning changes a layer the more the higher it is.",
@@ -442,16 +434,19 @@ def agreement_of_outputs(rows):
 lenses = between_lenses(whole)
 table = summary(lenses).sort_values("correlation", ascending=False)
 table["pair"] = table["first"].map(LENSES) + " / " + table["second"].map(LENSES)
+of_lenses = pairs.assign(**{side: pairs[side].map(lens) for side in PAIR}).groupby(PAIR)
+table = table.join(of_lenses["correlation"].agg(least="min", most="max"), on=PAIR)
 run.table(
     "Pairs of lenses",
     table,
     "From the most to the least alike: mean rank correlation over layers of their measures "
     f"({in_words}), with its 95% interval (the wider of that over tasks and that over models, "
-    "the layers being given), and the partial correlation with the layer's number held fixed, over "
-    "the models in which it is defined.",
-    columns={"pair": "lenses", "correlation": "rank correlation"}
+    "the layers being given); least and greatest of a pair of measures; and the partial "
+    "correlation with the layer's number held fixed, over the models in which it is defined.",
+    columns={"pair": "lenses", "correlation": "rank correlation", "least": "of two measures"}
     | {"models": "models", "given_depth": "given depth"},
     formats={"correlation": "{correlation:z.2f} ({low:z.2f} to {high:z.2f})"}
+    | {"least": "{least:z.2f} to {most:z.2f}"}
     | {"given_depth": "{given_depth:z.2f} ({given_depth_models} models)"},
     key="lenses",
 )
@@ -463,7 +458,7 @@ run.glue(models=in_words, overall="undefined" if overall is None else f"{overall
 # %% tags=["claim", "hide-input"]
 @run.claim(
     "lenses-agree",
-    says="Any two lenses order the layers alike.",
+    says="Any two lenses, each with its measures pooled, order the layers alike.",
     above=0.5,
     because="below, three quarters of one order are unexplained by the other",
     unit="1",
@@ -471,7 +466,9 @@ run.glue(models=in_words, overall="undefined" if overall is None else f"{overall
     **OF_MEASURES,
 )
 def agreement_of_lenses(rows):
-    """Rank correlation of two lenses over the layers, mean over their measures."""
+    """Rank correlation of two lenses over the layers, mean over the pairs of their measures
+    (similarity and syntax count as one lens).
+    """
     pairs = between_lenses(varying(select(rows))).groupby(PAIR, sort=False)
     found = {pair: over_models(of_pair, "correlation", 1) for pair, of_pair in pairs}
     found = {pair: interval for pair, interval in found.items() if interval is not None}
