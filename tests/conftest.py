@@ -1,7 +1,9 @@
 """One toy world and one toy BERT a session; every test that writes has a store and a runs folder of its own."""
 
+import dataclasses
 import os
 import sys
+from contextlib import contextmanager
 
 # Workers of one test run share the cores; NumPy reads this once, when it is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -41,12 +43,30 @@ def no_figure_is_left_open():
         pyplot.close("all")
 
 
+@contextmanager
+def few_development_examples():
+    """Forty of each task, so that a training of seconds is scored in less."""
+    from fivelenses import tasks
+
+    whole = tasks.load
+
+    def load(name, source, splits=None):
+        data = whole(name, source, splits)
+        few = {split: rows if split == "train" else rows.select(range(40)) for split, rows in data.splits.items()}
+        return dataclasses.replace(data, splits=few)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "load", load)
+        yield
+
+
 @pytest.fixture(scope="session")
 def toy_data():
     """The toy world's RTE."""
     from fivelenses import tasks
 
-    return tasks.load("rte", "toyworld")
+    with few_development_examples():
+        return tasks.load("rte", "toyworld")
 
 
 @pytest.fixture(scope="session")
@@ -80,10 +100,12 @@ def toy_model(toy_encoder):
 
 
 @pytest.fixture(scope="session")
-def session_store(tmp_path_factory):
+def session_store(tmp_path_factory, worker_id):
+    """One for the workers of a test run, of whom the first that needs a checkpoint trains it."""
     from fivelenses.checkpoints.store import Store
 
-    return Store(tmp_path_factory.mktemp("store"))
+    base = tmp_path_factory.getbasetemp()
+    return Store((base if worker_id == "master" else base.parent) / "store")
 
 
 @torch.no_grad()
@@ -122,7 +144,8 @@ def toy_checkpoint(toy_specification, session_store):
     """One fine-tuned toy BERT."""
     from fivelenses.checkpoints.finetuning import prepare
 
-    return prepare([toy_specification], session_store, workers=1, log=lambda line: None)[0]
+    with few_development_examples():
+        return prepare([toy_specification], session_store, workers=1, log=lambda line: None)[0]
 
 
 @pytest.fixture

@@ -47,9 +47,6 @@ def close(first, second) -> bool:
     return np.allclose(first, second, rtol=1e-6, atol=1e-7)
 
 
-# --- one interval -----------------------------------------------------------------------------------------------------
-
-
 def test_two_models_on_four_examples_by_hand():
     interval = crossed([[1, 2, 3, 4], [2, 3, 4, 7]])
     # Models' means 2.5 and 4, examples' means 1.5, 2.5, 3.5 and 5.5; what is left is ±(1/4, 1/4, 1/4, −3/4).
@@ -149,14 +146,11 @@ def two_methods(rng, models, model_sd):
 @pytest.mark.parametrize("measure", [difference, lambda one, other: crossed(one - other)], ids=["unpaired", "paired"])
 def test_95_percent_intervals_cover(models, least, most, model_sd, measure):
     rng, held = np.random.default_rng(5), []
-    for _ in range(600):
+    for _ in range(300):
         first, second, truth = two_methods(rng, models, model_sd)
         low, high = measure(first, second).bounds()
         held.append(low <= truth <= high)
     assert least <= np.mean(held) <= most
-
-
-# --- folds, ratios, counts --------------------------------------------------------------------------------------------
 
 
 def test_folds_of_a_mean_are_the_means_of_folds():
@@ -236,8 +230,6 @@ def test_models_of_the_same_names_are_pairs_and_others_are_not():
     unpaired = estimate(first, **of_model, reference=second.assign(seed=[7, 8, 9]))
     assert ends(unpaired) == pytest.approx(ends(over_seeds([4.0, 6.0, 5.0]) - over_seeds([3.0, 5.5, 4.0])))
 
-
-# --- scores and the gate ----------------------------------------------------------------------------------------------
 
 E = "bert"
 
@@ -330,8 +322,6 @@ def test_no_interval_of_two_models_is_said_to_reach_beyond_what_a_score_can_be()
     even = predicted(0.9, seeds=[0]).assign(seed=0), predicted(0.52, seeds=[1])
     assert ", 0.500] above the null rate, and with 2 models" in unlearned(pd.concat(even))["rte"]
 
-
-# --- groups and verdicts ----------------------------------------------------------------------------------------------
 
 SEEDS = {HOLDS: [1.0, 1.1, 0.9], FAILS: [-1.0, -1.1, -0.9], OPEN: [-1.0, 1.5, 0.2]}
 
@@ -502,9 +492,6 @@ def test_noise_is_decided_as_often_as_chance_says():
     assert abs(sum(group.outcome != OPEN for group in groups) - 20) < 3 * math.sqrt(19)
     assert group_of({"a": SEEDS[OPEN], "b": SEEDS[OPEN]}).chance == pytest.approx(0.05)
     assert group_of({"a": [5.0]}).chance == 0
-
-
-# --- words and files --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

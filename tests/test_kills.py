@@ -58,15 +58,15 @@ def left_of(process: subprocess.Popen, family: list[psutil.Process]) -> list[str
     return [" ".join(one.cmdline()) for one in psutil.wait_procs(family, timeout=AFTER)[1]]
 
 
-@pytest.mark.parametrize("end", ["kill", "terminate"])
-def test_workers_end_with_the_command_that_trains(begun, end):
+def test_workers_end_with_the_command_that_trains(begun):
     process, family = begun(TRAIN)
     assert sum("spawn_main" in " ".join(one.cmdline()) for one in family) == 2
-    getattr(process, end)()
+    process.kill()
     assert left_of(process, family) == []
 
 
 def test_a_command_of_the_makefile_ends_with_it(begun, monkeypatch):
+    # The command is told by SIGTERM.
     monkeypatch.setenv("FIVELENSES_ENDS_WITH_CALLER", "1")
     make = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])"]
     process, family = begun(TRAIN, make)
@@ -75,11 +75,10 @@ def test_a_command_of_the_makefile_ends_with_it(begun, monkeypatch):
     assert left_of(process, family) == []
 
 
-@pytest.mark.parametrize("end", ["kill", "terminate"])
-def test_a_notebook_and_its_workers_end_with_their_runner(begun, end):
+def test_a_notebook_and_its_workers_end_with_their_runner(begun):
     # The kernel is in a group of its own, which the signal does not reach.
     write_notebook(TRAINING)
     process, family = begun(["run", "1"])
     assert any("ipykernel" in " ".join(one.cmdline()) for one in family)
-    getattr(process, end)()
+    process.kill()
     assert left_of(process, family) == []

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import transformers
-from tests.conftest import short_schedule
+from tests.conftest import few_development_examples, short_schedule
 
 from fivelenses.chapters import settings
 from fivelenses.checkpoints.finetuning import prepare
@@ -53,7 +53,8 @@ def test_an_addressed_architecture_is_trained_cut_and_re_initialised(encoder, tm
     assert encoders.check_encoder(encoder, projections=True).num_hidden_layers == DEPTH
     schedule = short_schedule(max_length=64)
     one = specify(encoder, "rte", "toyworld", 0, schedule, examples=32, truncated=2, reinitialised=(2,), frozen=(0, 1))
-    model = prepare([one], Store(tmp_path / "store"), workers=1, log=lambda line: None)[0].model()
+    with few_development_examples():
+        model = prepare([one], Store(tmp_path / "store"), workers=1, log=lambda line: None)[0].model()
     assert len(layer_list(model)) == 2 and list(projections(model, 2)) == list(PARTS)
     before = encoders.load_weights(encoders.locate(encoder))
     for layer, kept in {0: True, 1: True, 2: False}.items():

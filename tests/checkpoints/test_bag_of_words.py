@@ -1,13 +1,11 @@
-"""The bag of words learns from the very examples that models are fine-tuned on, once for each set of these."""
+"""The bag of words learns from the very examples that models are fine-tuned on."""
 
-import dataclasses
 from unittest.mock import patch
 
 import pytest
 from tests.conftest import ENCODER, short_schedule
 
 from fivelenses import tasks
-from fivelenses.chapters import settings
 from fivelenses.checkpoints import tables
 from fivelenses.checkpoints.finetuning import _training_examples
 from fivelenses.checkpoints.specification import specify
@@ -36,14 +34,3 @@ def test_its_rows_are_those_of_a_model_that_predicts_the_same(task, toy_tokenize
     shared = [column for column in of_model if column not in ("encoder", "address")]
     assert of_words[shared].equals(of_model[shared].astype(of_words[shared].dtypes))
     assert {*of_words} == {*shared, "examples"}
-
-
-def test_a_run_has_each_set_of_training_examples_once(monkeypatch):
-    chosen = settings(4, "tiny")
-    one = specify(ENCODER, "mrpc", "toyworld", 0, short_schedule(), examples=96)
-    changes = [{}, {"seed": 1}, {"examples": 200}, {"examples_seed": 1}, {"shuffled_labels": True}, {"task": "pos"}]
-    specifications = [dataclasses.replace(one, **changed) for changed in changes]
-    monkeypatch.setattr(type(chosen), "specifications", lambda self: specifications)
-    sets = chosen.training_sets()["training_set"]
-    assert [(each["examples"], each["examples_seed"]) for each in sets] == [(96, 0), (200, 0), (96, 1)]
-    assert {each["task"] for each in sets} == {"mrpc"} and {each["data_digest"] for each in sets} == {one.data_digest}

@@ -1,8 +1,7 @@
 import dataclasses
 import multiprocessing
-import os
 import re
-import signal
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.conftest import ENCODER, short_schedule
+from tests.conftest import ENCODER, few_development_examples, one_by_one, short_schedule
 from transformers import DataCollatorWithPadding
 
 from fivelenses import tasks
@@ -24,6 +23,12 @@ from fivelenses.files import RunError
 from fivelenses.tasks.examples import encode
 
 PATIENCE = 240  # seconds for a busy machine to begin
+
+
+@pytest.fixture(autouse=True)
+def few_examples():
+    with few_development_examples():
+        yield
 
 
 def silent(line: str) -> None:
@@ -46,11 +51,6 @@ def test_a_second_call_finds_the_first_ones_checkpoint(toy_specification, toy_ch
     assert not lines
 
 
-def test_the_same_specification_gives_the_same_weights(toy_specification, toy_checkpoint, tmp_path):
-    other = prepare([toy_specification], Store(tmp_path), workers=1, log=silent)[0]
-    assert equal(weights(other.folder), weights(toy_checkpoint.folder))
-
-
 def test_a_training_in_bfloat16_keeps_weights_in_single_precision(toy_specification, toy_checkpoint, tmp_path):
     half = dataclasses.replace(toy_specification, precision="bfloat16")
     other = weights(prepare([half], Store(tmp_path), workers=1, log=silent)[0].folder)
@@ -63,22 +63,18 @@ def test_a_training_in_bfloat16_keeps_weights_in_single_precision(toy_specificat
 def test_the_score_is_that_of_the_saved_model_example_by_example(toy_checkpoint, toy_data, toy_tokenizer):
     model = toy_checkpoint.model()
     rows = encode(toy_data, "validation", toy_tokenizer, 64)
-    right = 0
-    with torch.no_grad():
-        for row in rows.select(range(60)):
-            inputs = {name: torch.tensor([row[name]]) for name in ("input_ids", "token_type_ids", "attention_mask")}
-            right += int(model(**inputs).logits.argmax()) == row["labels"]
+    _, wrong = one_by_one(model, rows)
     batched = predict(model, toy_data, rows, DataCollatorWithPadding(toy_tokenizer))
-    assert np.mean(batched[:60] == np.array(rows["labels"][:60])) == pytest.approx(right / 60)
+    assert (batched != np.array(rows["labels"])).tolist() == wrong.tolist()
     assert tasks.score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.score
 
 
 @pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])
-def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
+def test_a_damaged_checkpoint_is_found_and_made_anew_with_the_same_weights(
+    toy_specification, toy_checkpoint, tmp_path, damage
+):
     store = Store(tmp_path)
-    one = specify(ENCODER, "rte", "toyworld", 0, short_schedule(epochs=0))
-    folder = prepare([one], store, workers=1, log=silent)[0].folder
-    whole = weights(folder)
+    folder = shutil.copytree(toy_checkpoint.folder, tmp_path / toy_checkpoint.folder.name)
     if damage == "flipped byte":
         content = bytearray((folder / "model.safetensors").read_bytes())
         content[-1] ^= 1
@@ -88,25 +84,11 @@ def test_a_damaged_checkpoint_is_found_and_made_anew(tmp_path, damage):
     else:
         (folder / "manifest.json").write_text("{")
     with pytest.raises(DamagedCheckpoint, match="made anew"):
-        store.find(one)
+        store.find(toy_specification)
     lines = []
-    again = prepare([one], store, workers=1, log=lines.append)[0]
+    again = prepare([toy_specification], store, workers=1, log=lines.append)[0]
     assert "made anew" in lines[0]
-    assert equal(weights(again.folder), whole)
-
-
-def train(specification, folder) -> None:
-    torch.set_num_threads(1)
-    fine_tune(specification, Store(folder))
-
-
-def begin_training(specification, folder) -> multiprocessing.Process:
-    """Train in another process, from a server that has imported the libraries once for all of them."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["fivelenses.checkpoints.finetuning"])
-    process = context.Process(target=train, args=(specification, folder))
-    process.start()
-    return process
+    assert equal(weights(again.folder), weights(toy_checkpoint.folder))
 
 
 def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
@@ -123,38 +105,38 @@ def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
         assert [checkpoint.folder.name for checkpoint in both.result()] == [held.address, free.address]
 
 
-@pytest.fixture(scope="module")
-def long_training(tmp_path_factory):
-    """Long enough to be killed in the middle, and what becomes of it when nobody does."""
-    one = specify(ENCODER, "rte", "toyworld", 6, short_schedule(epochs=8), examples=160)
-    return one, prepare([one], Store(tmp_path_factory.mktemp("whole")), workers=1, log=silent)[0]
+def train(specification, folder) -> None:
+    torch.set_num_threads(1)
+    fine_tune(specification, Store(folder))
 
 
-@pytest.mark.parametrize("cut", [None, "trainer_state.json", "optimizer.pt"])
-def test_a_killed_training_goes_on_to_the_same_weights(cut, long_training, tmp_path):
-    one, whole = long_training
-    process = begin_training(one, tmp_path / "killed")
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
+    # Long enough to be killed in the middle.
+    one = specify(ENCODER, "rte", "toyworld", 6, short_schedule(epochs=5), examples=160)
+    whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
+    process = multiprocessing.get_context("spawn").Process(target=train, args=(one, tmp_path / "killed"))
+    process.start()
     store = Store(tmp_path / "killed")
     deadline = time.monotonic() + PATIENCE
     while not list(store.partial(one).glob("trainer/checkpoint-*/trainer_state.json")):
         assert time.monotonic() < deadline and process.is_alive(), "no state was saved"
         time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.join()
     assert store.addresses(unfinished=True) == [one.address] and not store.addresses()
-    if cut:
-        cut_short(store.partial(one) / "trainer", cut)
     resumed = prepare([one], store, workers=1, log=silent)[0]
     assert equal(weights(resumed.folder), weights(whole.folder))
     assert not store.addresses(unfinished=True)
 
 
 @pytest.mark.parametrize("by_length", [True, False])
-def test_a_training_that_was_cut_within_any_epoch_goes_on_to_the_same_weights(by_length, tmp_path, monkeypatch):
+def test_a_training_that_was_cut_within_any_epoch_or_state_goes_on_to_the_same_weights(
+    by_length, tmp_path, monkeypatch
+):
     schedule = short_schedule(epochs=3, by_length=by_length)
-    one = specify(ENCODER, "rte", "toyworld", 9, schedule, examples=160)
+    one = specify(ENCODER, "rte", "toyworld", 9, schedule, examples=96)
     whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
-    steps = whole.manifest["steps"]
+    assert whole.manifest["steps"] == 18
 
     class Cut(finetuning._StopOnDivergence):
         at = 0
@@ -166,10 +148,12 @@ def test_a_training_that_was_cut_within_any_epoch_goes_on_to_the_same_weights(by
     store = Store(tmp_path / "cut")
     with monkeypatch.context() as patched:
         patched.setattr(finetuning, "_StopOnDivergence", Cut)
-        # One after another in the first, second and third epoch, and where one of them ends.
-        for Cut.at in (steps // 3 - 1, steps // 2 + 1, 2 * steps // 3 + 1, steps - 1):
+        # One after another: the last whole state is in the first and the second epoch, at its end, and in the third.
+        for Cut.at, half_written in ((5, None), (10, "trainer_state.json"), (13, "optimizer.pt"), (17, None)):
             with pytest.raises(KeyboardInterrupt):
                 prepare([one], store, workers=1, log=silent)
+            if half_written:
+                cut_short(store.partial(one) / "trainer", half_written)
     resumed = prepare([one], store, workers=1, log=silent)[0]
     assert equal(weights(resumed.folder), weights(whole.folder))
     assert resumed.manifest["history"] == whole.manifest["history"]

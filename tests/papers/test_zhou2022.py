@@ -226,9 +226,6 @@ def test_the_papers_order_across_tasks_holds_where_all_models_are_there_and_labe
         assert found.outcome == CANNOT_BE_TESTED and reason in found.reason
 
 
-# --- measurements -----------------------------------------------------------------------------------------------------
-
-
 def test_movements_of_a_case_worked_by_hand():
     start = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [9.0, 9.0, 0.0]])
     end = start + np.array([[0.0, 0.0, 3.0], [0.0, 0.0, 4.0], [0.0, 0.0, 5.0], [0.0, 0.0, 6.0]])

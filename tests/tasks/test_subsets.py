@@ -23,11 +23,6 @@ def test_subsets_of_a_seed_are_nested_and_stratified(counts, seed, sizes):
     assert (np.abs(np.bincount(labels[more], minlength=len(counts)) - expected) < len(counts)).all()
 
 
-def test_subsets_of_two_seeds_differ():
-    labels = np.tile([0, 1], 100)
-    assert not np.array_equal(subset(labels, 20, 0), subset(labels, 20, 1))
-
-
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=80), st.integers(1, 12))
 def test_two_folds_differ_by_one_row_at_most_in_all_and_of_each_label(labels, count):
     labels, fold_of = np.array(labels), folds(labels, count)
