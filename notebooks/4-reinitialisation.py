@@ -1,12 +1,5 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -88,10 +81,8 @@ by_hand = 0.02 * chance.standard_normal(100_000)
 while (outside := abs(by_hand) > 0.04).any():  # draw again what lies outside
     by_hand[outside] = 0.02 * chance.standard_normal(outside.sum())
 library = truncnorm(-2, 2, scale=0.02)
-pairs = {
-    "by hand": (by_hand.std(), by_hand.max()),
-    "library": (library.std(), library.support()[1]),
-}
+pairs = {"by hand": (by_hand.std(), by_hand.max())}
+pairs["library"] = library.std(), library.support()[1]
 {name: [round(float(one), 4) for one in pair] for name, pair in pairs.items()}
 
 # %% [markdown]
@@ -121,20 +112,11 @@ run.table(
     ),
     "Tasks, with the paper's sizes in brackets. We evaluate on the development examples, as the "
     "labels of the test sets are not public.",
-    columns={
-        "task": "task",
-        "training_data": "training examples (paper)",
-        "sizes": "sizes used",
-        "evaluation_data": "evaluated on (paper)",
-        "inputs": "inputs",
-        "labels": "labels",
-        "metric": "metric",
-    },
-    formats={
-        "task": title,
-        "training_data": "{training_data} ({paper_training})",
-        "evaluation_data": "{evaluation_data} ({paper_evaluation})",
-    },
+    columns={"task": "task", "training_data": "training examples (paper)", "sizes": "sizes used"}
+    | {"evaluation_data": "evaluated on (paper)"}
+    | {one: one for one in ("inputs", "labels", "metric")},
+    formats={"task": title, "training_data": "{training_data} ({paper_training})"}
+    | {"evaluation_data": "{evaluation_data} ({paper_evaluation})"},
 )
 
 # %% tags=["hide-input"]
@@ -180,7 +162,7 @@ run.figure(
 
 # %% [markdown]
 # A model that learned nothing with all layers kept does not show what a layer is worth. So claims
-# are judged on what was learned, better than by a bag of words where a run has one.
+# are judged only on tasks that it learned, better than a bag of words where a run has one.
 
 # %% tags=["hide-input", "claim"]
 predictions = run.measure("by_example", of=settings.ordinary_models, each=("task", "seed"))
@@ -217,8 +199,8 @@ KINDS = ("re-initialised", "frozen probing", "weight distance")
 
 def spread(table, of="seed"):
     """How many models a curve is the mean of, in words."""
-    words = f"mean and range of {counted(table['seed'].nunique(), of)}"
     seeds = table.groupby("examples")["seed"].nunique()
+    words = ("mean and range of " if seeds.max() > 1 else "") + counted(seeds.max(), of)
     alone = " and ".join(f"{size:,}" for size in seeds.index[(seeds == 1) & (seeds.max() > 1)])
     return words + (f"; with {alone} examples, all there are, one {of}" if alone else "")
 
@@ -319,7 +301,6 @@ def area(places):
     return inside - (at(index, index[0]) + at(index, index[-1])) / 2
 
 
-# %% tags=["hide-input", "claim"]
 def clear(difference):
     """Whether a difference of scores is large enough to speak of, and clearly one."""
     return difference.estimate >= MIN_DROP and difference.low > 0
@@ -353,7 +334,6 @@ def departure(curve, side=0):
     return worst, numbers(curve, off[worst] * (side or np.sign(height[worst])), drop(mean.index))
 
 
-# %% tags=["hide-input", "claim"]
 COMPARED = ("sst2", "qnli")  # the report's figures 1 to 3; CoLA has an appendix of its own
 FEW = 673  # 1% of SST-2: the report's smallest
 
@@ -456,7 +436,6 @@ def shape(curve, task):
     return curve
 
 
-# %% tags=["hide-input", "claim"]
 PARABOLA = "a parabola that begins flat: the least bent that is clearly no line"
 QNLI_CONCAVE = "QNLI's curve is concave"
 SST_NEARER = "SST-2's curve is nearer to a line than QNLI's"
@@ -464,7 +443,6 @@ SST_MIDDLE = "the middle third of the layers matters to SST-2"
 TWO_POINTS = "two points: less is no considerable drop (the report sees about five)"
 
 
-# %% tags=["hide-input", "claim"]
 def of_as_many_examples(table):
     """The number of examples nearest to 670 that both tasks have, and the curves with as many."""
     if lacking := set(COMPARED) - set(table["task"]):
@@ -579,28 +557,29 @@ if again:
 
 # %% tags=["hide-input"]
 THIRDS = ("top", "middle", "bottom")
-SHAPES = {name: f"lost with the {name} third" for name in THIRDS}
+SHAPES = {"fall": "lost with all"} | {name: f"lost with the {name} third" for name in THIRDS}
 SHAPES |= {"concavity": "concavity", "departure": "from a line"}
 
 
 def of_shape(curve):
     """What a curve loses with each third of the layers, and how bent it is, with intervals."""
-    mean, found = mean_curve(curve), {}
+    mean, found = (
+        mean_curve(curve),
+        {"fall": interval(numbers(curve, drop(curve["place"].unique())))},
+    )
+    row = {"kept": mean.iloc[0], "none": mean.iloc[-1], "null_rate": curve["null_rate"].iloc[0]}
+    row["seeds"] = curve["seed"].nunique()
     places, thirds = mean.index, [share * curve["layers"].iloc[0] for share in (0, 1 / 3, 2 / 3, 1)]
     for name, above, below in zip(THIRDS, thirds, thirds[1:], strict=False):
         # More than a part of one straight line between models.
         if ((places > above) & (places < below)).any() or {above, below} <= set(places):
             found[name] = interval(numbers(curve, at(places, above) - at(places, below)))
     if falls(curve):
-        place, away = departure(curve)
+        row["departs_at"], away = departure(curve)
         found |= {"concavity": interval(concavity(curve)), "departure": interval(away)}
-    ends = {"kept": mean.iloc[0], "none": mean.iloc[-1], "null_rate": curve["null_rate"].iloc[0]}
-    ends |= {"seeds": curve["seed"].nunique()} | (
-        {"departs_at": place} if "departure" in found else {}
-    )
     for name, one in found.items():
-        ends |= {name: one.estimate, f"{name}_low": one.low, f"{name}_high": one.high}
-    return ends
+        row |= {name: one.estimate, f"{name}_low": one.low, f"{name}_high": one.high}
+    return row
 
 
 # %% tags=["hide-input"]
@@ -622,25 +601,25 @@ shapes = pd.DataFrame(rows)
 if len(shapes):
     order = scores[["task", "examples", "equal_steps"]].drop_duplicates()
     shapes = order.merge(shapes, on=list(order))
-shown = [
-    {
-        "task": title(row["task"]) + ", equal steps" * row["equal_steps"],
-        "examples": f"{row['examples']:,}",
-        "all layers kept": printed(row["kept"], "z.3f"),
-        "all re-initialised": printed(row["none"], "z.3f"),
-    }
-    | {words: with_interval(row, name) for name, words in SHAPES.items()}
-    for row in shapes.to_dict("records")
-]
+rows = shapes.to_dict("records")
+shown = shapes.assign(
+    task=[title(row["task"]) + ", equal steps" * row["equal_steps"] for row in rows]
+)
+for name in SHAPES:
+    shown[name] = [with_interval(row, name) for row in rows]
 run.table(
     "Shapes",
     shapes,
-    "What the score loses with each third of the layers, from the top, with 95% intervals over "
-    "seeds and examples; concavity, the area between the mean curve and the straight line between "
-    "its ends, over its drop (positive falls late, negative early); and the greatest distance from "
-    f"that line, over the drop. A dash: the curve does not clearly fall, by {MIN_DROP:g} or more, "
-    "or no model was trained within that third.",
-    shown=pd.DataFrame(shown),
+    "What the score loses with all layers and with each third, from the top, with 95% intervals "
+    "over seeds and examples; concavity, the area between the mean curve and the straight line "
+    "between its ends, over its drop (positive falls late, negative early); and the greatest "
+    "distance from that line, over the drop. A dash: the curve does not clearly fall, by "
+    f"{MIN_DROP:g} or more, or no model was trained within that third.",
+    columns={"task": "task", "examples": "examples", "kept": "all layers kept"}
+    | {"none": "all re-initialised"}
+    | SHAPES,
+    formats={"examples": "{:,}", "kept": "{:z.3f}", "none": "{:z.3f}"},
+    shown=shown,
     if_empty="no curve of this run has a place between none and all layers re-initialised",
 )
 
@@ -650,8 +629,8 @@ run.table(
 # Fine-tuning can repair what re-initialisation broke. To see what the layers hold as they are, we
 # remove the top $k$, freeze the rest, and train only a classifier on [CLS]. The paper's three
 # epochs are too few (on CoLA its probe hardly leaves the null rate); ours is a logistic regression
-# on standardised features, trained to convergence. The interval of one draw covers development
-# examples only.
+# on standardised features, trained to convergence. With a single draw of training examples,
+# intervals cover development examples only.
 
 # %% tags=["hide-input", "claim"]
 probes = run.measure("frozen_probes", over=settings.probed(sizes))
@@ -691,7 +670,6 @@ PEAKS_LOWER = "the best frozen probe scores below the best tuned model"
 NEEDS_MORE = "the probe needs more layers"
 
 
-# %% tags=["hide-input", "claim"]
 def above_null(curve):
     return curve.assign(score=curve["score"] - curve["null_rate"])
 
@@ -744,9 +722,6 @@ def probing_against_tuning(tables):
 
 
 # %% tags=["hide-input", "claim"]
-TOP_HURTS = "the probe gains without the top sixth of the layers"
-
-
 @run.claim(
     "top-two-hurt-probing",
     says="Removing the top two of twelve layers raises the accuracy of frozen probing.",
@@ -769,7 +744,8 @@ def without_the_top_sixth(table):
         whole, without = (at(curve["place"].unique(), place) for place in (0, removed))
         better = max(whole, without, key=lambda weights: weights @ mean_curve(curve))
         if interval(numbers(above_null(curve), better)).low > 0.02:
-            groups[task] = {TOP_HURTS: interval(numbers(curve, without - whole))}
+            gain = interval(numbers(curve, without - whole))
+            groups[task] = {"the probe gains without the top sixth of the layers": gain}
         else:
             groups[task] = f"the frozen probe of {title(task)} is not clearly above the null rate"
     return groups
@@ -854,8 +830,6 @@ def weights_of_thirds(table, parts=3):
 if again:
     of_again = select(outputs[outputs["task"].isin(again)])
     at_equal_steps(of_again, "absolute", DISTANCE, x="layer")
-
-# %% tags=["hide-input"]
 largest = select(distances)
 largest = largest[largest["examples"] == largest.groupby("task")["examples"].transform("max")]
 half = largest["layer"].gt(largest["layer"].max() / 2).map({False: "lower", True: "upper"})

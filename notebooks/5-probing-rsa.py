@@ -1,12 +1,5 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -74,15 +67,7 @@ import pandas as pd
 from fivelenses import catalogue
 from fivelenses.catalogue import find_edge_task
 from fivelenses.exhibits import Layout, controls_in_words, counted, curves, printed, table_of_models
-from fivelenses.judging import (
-    RATIO,
-    CannotTest,
-    estimate,
-    jackknife,
-    of_size,
-    scores_by_fold,
-    title,
-)
+from fivelenses.judging import CannotTest, estimate, jackknife, of_size, scores_by_fold, title
 from fivelenses.records import (
     BASE,
     LEXICAL,
@@ -98,7 +83,6 @@ from fivelenses.records import (
 )
 from fivelenses.run import begin
 
-# %% tags=["hide-input", "claim"]
 run = begin(5, globals())
 settings = run.settings
 models = run.measure("models", each=("encoder", "task"))
@@ -109,11 +93,11 @@ TASKS = (*PAIRS, PARSER)
 # ## The setting
 #
 # One pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of sentences),
-# question answering (SQuAD, a span of a passage) and dependency
-# parsing (a tree by a biaffine parser, scored by {term}`LAS`). Encoders are also fine-tuned with
-# their bottom layers {term}`frozen`, and with their top layers removed. With several pre-trained
-# encoders, similarity is measured on all of them, everything else on the first. Figures and tables
-# are numbered as in the paper.
+# question answering (SQuAD, a span of a passage) and dependency parsing (a tree by a biaffine
+# parser, scored by {term}`LAS`). Encoders are also fine-tuned with their bottom layers
+# {term}`frozen`, and with their top layers removed. With several pre-trained encoders, similarity
+# is measured on all of them, everything else on the first. Figures and tables are numbered as in
+# the paper.
 
 # %% tags=["hide-input"]
 whole = models.query("frozen == -1 and truncated == -1")
@@ -175,7 +159,6 @@ def over_models(rows, function):
     return estimate(rows, function, "pretrained" if several else "tuned_seed")
 
 
-# %% tags=["hide-input", "claim"]
 def of_probes(rows, x, log=False):
     """The interval of the mean of x per model, probe and fold; of a ratio by its logarithm."""
     wide = rows.assign(x=x.map(math.log) if log else x).dropna(subset=["x"])
@@ -251,13 +234,14 @@ def show_probes(name, key, read, rows, with_paper=""):
     shown += ["twin"] * ("twin" in table)
     headers = {one: title(one) for one in shown}
     headers |= {BASE: PRETRAINED, "twin": f"{title(PARSER)}, moved at random"}
+    seeds = len(set(rows["seed"]))
     run.table(
         name,
         table,
-        f"Edge probes that read {read}: micro-F1 (%) of the pre-trained encoder, and how "
-        "far the others differ from it (mean over "
-        f"{counted(len(set(rows['seed'])), 'probing seed')}; at most {rows['targets'].max():,} "
-        "training targets)" + (", with the paper's in brackets." if with_paper else "."),
+        f"Edge probes that read {read}: micro-F1 (%) of the pre-trained encoder, and how far the "
+        f"others differ from it ({'mean over ' * (seeds > 1)}{counted(seeds, 'probing seed')}; at "
+        f"most {rows['targets'].max():,} training targets)"
+        + (", with the paper's in brackets." if with_paper else "."),
         columns={"task": "task", "data": "data"} | {one: headers[one] for one in shown},
         formats={"task": edge_title} | {one: forms[one] for one in shown},
         key=key,
@@ -399,7 +383,7 @@ A_TENTH = "a tenth: the paper speaks of minimal differences and draws them"
     record=codes,
     above={LONGER: 1 / 1.1, SHORTER: 1 / 1.1, SAVED: 1.1},
     because={LONGER: A_TENTH, SHORTER: A_TENTH, SAVED: "more than what counts as no difference"},
-    unit=RATIO,
+    unit="ratio",
     per="code",
     halves={
         "codelengths hardly change": OTHER_CODES,
@@ -462,8 +446,6 @@ def draw_structure(kind, name, tree):
 
 
 draw_structure("distance", "Figure 1a", "UUAS")
-
-# %% tags=["hide-input"]
 draw_structure("depth", "Figure 1b", "root accuracy")
 
 
@@ -576,14 +558,18 @@ similarities = run.measure("similarities", of=all_layers, each=("encoder", "task
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 rows = with_controls(similarities, "similarity", by="model")
 axes = dict(y_label="RSA to pre-trained", nulls={"null": "permuted"})
-seeds = rows["seed"].nunique() if "seed" in rows else 1  # a record from before there were several
+# A record from before there were several seeds has none.
+number = (
+    rows.filter(["model", "pretrained", "seed"]).drop_duplicates().groupby("model").size().max()
+)
 run.figure(
     "Figure 2",
     curves(rows, "similarity", by="model", **axes),
     "RSA of each fine-tuned encoder to its pre-trained one, per layer (0: embeddings), on "
-    f"{rows['tokens'].max():,} tokens of running text, special ones left out (mean and range of "
-    f"{counted(len(set(rows['pretrained'])), 'pre-training')} × {counted(seeds, 'seed')}). "
-    f"Dashed: the same with tokens permuted.{controls_in_words(rows, 'similarity', 'model')}",
+    f"{rows['tokens'].max():,} tokens of running text, special ones left out "
+    f"({'' if number == 1 else 'mean and range over '}{counted(number, 'model')} per task, from "
+    f"{counted(len(set(rows['pretrained'])), 'pre-training')}). Dashed: the same with tokens "
+    f"permuted.{controls_in_words(rows, 'similarity', 'model')}",
 )
 
 
@@ -600,10 +586,8 @@ def thirds(rows, model):
 def gathers_on_top(rows, model):
     """One slope minus twice the other, as thirds of 8 layers are not equally far apart."""
     (low, middle, top), places = thirds(rows, model)
-    upper, lower = (
-        (top - middle) / (places[2] - places[1]),
-        (middle - low) / (places[1] - places[0]),
-    )
+    upper = (top - middle) / (places[2] - places[1])
+    lower = (middle - low) / (places[1] - places[0])
     return (upper - 2 * lower) / 3
 
 
@@ -753,7 +737,6 @@ def varied(position):
     return rows.groupby("task").filter(lambda of_task: of_task[position].nunique() > 1)
 
 
-# %% tags=["hide-input", "claim"]
 def half_lost(position):
     """With half of the layers frozen or kept, the share lost of the gain over the null rate: a
     ratio of means, linearised, so that a seed that hardly gains does not blow it up.
@@ -787,12 +770,13 @@ def draw_ablated(name, position, label, caption):
     for task, null in rows.groupby("task", sort=False)["null_rate"].first().items():
         metrics.append(f"{title(task)} {catalogue.find(task).score_name} (null {null:.2f})")
     layout = Layout(panels="task", bottom=None)  # each task has a score of its own kind
+    seeds = len(set(rows["seed"]))
     drawn = dict(x=position, x_label=label, y_label="score", layout=layout)
     run.figure(
         name,
         curves(rows, "score", by="task", **drawn),
-        f"{caption} {', '.join(metrics)}; mean and range of "
-        f"{counted(len(set(rows['seed'])), 'seed')}.",
+        f"{caption} {', '.join(metrics)}; {'mean and range of ' * (seeds > 1)}"
+        f"{counted(seeds, 'seed')}.",
         if_empty="only whole encoders were fine-tuned",
     )
 
