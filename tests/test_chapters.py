@@ -8,13 +8,13 @@ import pytest
 from transformers import AutoModelForSequenceClassification
 
 from fivelenses import catalogue, report
+from fivelenses.book.pages import publish
 from fivelenses.chapters import CHAPTERS, PROFILES, ParameterError, parse_parameters, settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
 from fivelenses.execution import RunError
 from fivelenses.inputs import check_inputs, dry_run
 from fivelenses.models import encoders
-from fivelenses.publishing import publish
 from fivelenses.sweep import points
 from fivelenses.tasks.own import name_of
 

@@ -205,13 +205,13 @@ def publish(
     stamp: Annotated[bool, Option("--stamp", help="Only mark it as made by today's code, of equal numbers.")] = False,
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
-    from fivelenses import publishing
+    from fivelenses.book import pages
 
     if stamp:
-        for folder in publishing.stamp(chapter):
+        for folder in pages.stamp(chapter):
             typer.echo(f"stamped {folder}")
     else:
-        typer.echo(f"published in {publishing.publish(chapter, profile, parse_parameters(parameter))}")
+        typer.echo(f"published in {pages.publish(chapter, profile, parse_parameters(parameter))}")
 
 
 @app.command()

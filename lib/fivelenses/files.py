@@ -17,9 +17,6 @@ class RunError(RuntimeError):
     """A run that could not start or failed; the message is one sentence that says where and what to do."""
 
 
-# --- places -----------------------------------------------------------------------------------------------------------
-
-
 def project_folder() -> Path:
     """The folder that holds ``notebooks/``, ``models/`` and ``_toc.yml``: FIVELENSES_HOME, or this clone."""
     folder = _named("FIVELENSES_HOME") or Path(__file__).resolve().parents[2]
@@ -48,9 +45,6 @@ def records_folder() -> Path:
 def _named(variable: str) -> Path | None:
     named = os.environ.get(variable)
     return Path(named).expanduser().resolve() if named else None
-
-
-# --- whole files ------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

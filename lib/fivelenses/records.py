@@ -95,7 +95,7 @@ def imported_by(source: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             submodules = [f"{node.module}.{alias.name}" for alias in node.names]
             named |= {one if _file(one) else node.module for one in submodules}
-    return {name for name in named if _file(name)}
+    return set(filter(_file, named))
 
 
 @cache
@@ -106,9 +106,7 @@ def _module(name: str) -> tuple[str, set[str]]:
 
 
 def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]:
-    """These modules of ours and all that they import, directly or not, in alphabetical order, but for those left out
-    and their parts.
-    """
+    """These modules of ours and all that they import, directly or not, but for those left out and their parts."""
     reached, waiting = set(), set(filter(_file, modules))
     while waiting:
         name = waiting.pop()
@@ -180,10 +178,7 @@ class Missing:
 
     __call__ = __getitem__ = __neg__ = __invert__ = __and__ = __or__ = __rand__ = __ror__ = _itself
     __add__ = __sub__ = __mul__ = __truediv__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = _itself
-    __lt__ = __le__ = __gt__ = __ge__ = _itself
-
-    def __setitem__(self, name: str, value) -> None:
-        pass
+    __lt__ = __le__ = __gt__ = __ge__ = __setitem__ = _itself
 
     def __len__(self) -> int:
         return 0

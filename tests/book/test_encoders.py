@@ -1,10 +1,13 @@
 """The page on encoders: scores from the records of published runs, and every encoder that a chapter reads."""
 
+import runpy
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
 from fivelenses import records
-from fivelenses.book import build, pages
+from fivelenses.book import pages
 from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.files import project_folder
 from fivelenses.records import Identity, Record
@@ -18,11 +21,16 @@ FAMILIES = {"toy-bert/": "toy BERT", "english-bert/": "English BERT", "google/be
 FAMILIES |= {"multiberts": "MultiBERTs", "bert-large-": "BERT {cite}", "bert-base-": "BERT {cite}"}
 
 
-def published(folder, number, **tables):
-    """A run with these records."""
+@pytest.fixture(scope="module")
+def script():
+    return SimpleNamespace(**runpy.run_path(str(project_folder() / "bench" / "encoder_scores.py")))
+
+
+def published(folder, **tables):
+    """The folder of a run with these records."""
     for name, rows in tables.items():
         records.write(folder / f"{name}.parquet", Record(pd.DataFrame(rows), Identity(name, "code"), {}))
-    return pages.BookRun(CHAPTERS[number], "small", folder, "small-a", committed=folder)
+    return folder
 
 
 def model(score, encoder="owner/small", **other):
@@ -35,23 +43,28 @@ def runs(tmp_path):
     ordinary = [model(0.8), model(0.6), model(0.9, examples=10), model(0.9, epochs=5.0), model(0.9, "random:small")]
     changed = [model(0.9, **{name: 1}) for name in ("frozen", "truncated", "reinitialised")]
     changed += [model(0.9, shuffled_labels=True)]
-    first = published(tmp_path / "1", 1, models=ordinary + changed, words_by_example=words)
+    first = published(tmp_path / "1", models=ordinary + changed, words_by_example=words)
     own = [model(0.52, "own/seed-0"), model(0.54, "own/seed-1"), model(0.1, "own/seed-0", task="cola", null_rate=0.0)]
     # The models of chapter 1 again, as chapter 6 has them, and its bag of words.
-    again = published(tmp_path / "6", 6, models=[*ordinary[:2], *own], words_by_example=words)
-    return [first, again, published(tmp_path / "7", 7, models=[model(0.2)])]
+    again = published(tmp_path / "6", models=[*ordinary[:2], *own], words_by_example=words)
+    return [first, again, published(tmp_path / "7", models=[model(0.2)])]
 
 
-def test_an_encoder_s_score_is_the_mean_of_its_ordinary_models_on_its_largest_training_set(runs):
-    table = build.encoder_scores(runs).set_index("task")
+def test_an_encoder_s_score_is_the_mean_of_its_ordinary_models_on_its_largest_training_set(runs, script):
+    table = script.scores(runs).set_index("task")
     assert table.loc["SST-2", ["small", "own"]].tolist() == pytest.approx([0.7, 0.53])
     assert table.loc["SST-2", ["score (null rate)", "examples", "epochs"]].tolist() == ["accuracy (0.500)", "100", "1"]
     assert table.loc["CoLA", "own"] == pytest.approx(0.1) and pd.isna(table.loc["CoLA", "small"])
 
 
-def test_the_bag_of_words_lies_beside_the_task_it_was_measured_on(runs):
-    table = build.encoder_scores(runs).set_index("task")
+def test_the_bag_of_words_lies_beside_the_task_it_was_measured_on(runs, script):
+    table = script.scores(runs).set_index("task")
     assert table.loc["SST-2", "bag of words"] == 0.75 and pd.isna(table.loc["CoLA", "bag of words"])
+
+
+def test_the_table_of_the_page_is_what_the_script_prints(script):
+    printed = script.printed(script.scores(records.committed_folder().glob("*/[0-9]-*")))
+    assert (project_folder() / "book" / "encoder-scores.csv").read_text(encoding="utf-8") == printed
 
 
 def test_the_page_names_every_encoder_of_the_book():

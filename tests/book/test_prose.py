@@ -13,7 +13,7 @@ from fivelenses.chapters import CHAPTERS
 from fivelenses.files import project_folder
 
 # A decimal number that is typed is a setting, and settings stand in mathematics or code.
-NOT_PROSE = re.compile(r"```.*?```|\$[^$]*\$|\{[a-z:]+\}`[^`]*`|`[^`]*`|\{\{[^}]*\}\}", re.DOTALL)
+NOT_PROSE = re.compile(r"```.*?```|\$[^$]*\$|\{[a-z:]+\}`[^`]*`|`[^`]*`", re.DOTALL)
 DECIMAL = re.compile(r"\b\d+\.\d+\b(?! of the| \()")
 PAGES = ("introduction.md", "claims.md")
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import pandas as pd
 import yaml
 from bs4 import BeautifulSoup
 
-from fivelenses import catalogue, judging, records
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import LOCAL_PROFILE, BookRun, assemble, local_runs, published_runs
@@ -27,10 +26,6 @@ from fivelenses.files import RunError, folder_beside, project_folder, runs_folde
 from fivelenses.judging import ORDINARY
 from fivelenses.lenses.checks import invariance_table
 
-KNOWN_TRUTH = 7  # the chapter whose counts other pages quote: of these measures, by their value or by what a layer adds
-FEATURES = ("svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", "neighbours")
-QUOTED = {measure: ((measure,), "value") for measure in ("weights", "last", "rollback", "js")}
-QUOTED |= {"features": (FEATURES, "value"), "features_added": (FEATURES, "adds")}
 MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that a page needs of MathJax
 # The builder, which ends with this process.
 BUILDER = """
@@ -147,8 +142,6 @@ def stage(folder: Path, published: Sequence[BookRun]) -> None:
     write_page_of_sweeps(folder)
     write_generated(folder / "_generated", runs)
     configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
-    quoted = cases_of_lenses(runs, "known", "toy-bert") | cases_of_lenses(runs, "real", "all-MiniLM")
-    configuration["parse"]["myst_substitutions"] = quoted
     configuration["sphinx"]["config"]["version"] = importlib.metadata.version("fivelenses")
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     for part in contents["parts"]:
@@ -181,51 +174,11 @@ def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
         "ledger.html": ledger.ledger_html(of_papers),
         "matrix.html": ledger.matrix_html(of_papers),
         "findings.html": ledger.findings_html(runs),
-        "encoder-scores.csv": encoder_scores(runs).to_csv(index=False, float_format="%.3f", na_rep="–"),
         "invariances.csv": invariance_table().to_csv(index=False),
         "comparison.html": Comparison(**compared | {"measures": pd.DataFrame(compared["measures"])}).html,
     }
     for name, text in generated.items():
         (folder / name).write_text(text, encoding="utf-8")
-
-
-def cases_of_lenses(runs: Sequence[BookRun], prefix: str, encoder: str) -> dict[str, str]:
-    """What pages that are no notebooks print of chapter 7: in how many cases lenses name a trained layer of an encoder,
-    by their value and by what a layer adds.
-    """
-    named = [run for run in runs if run.chapter.number == KNOWN_TRUTH and encoder in run.name and run.committed]
-    if not named:
-        raise RunError(f"The book quotes chapter 7 on {encoder}, which is not published: publish a run of it.")
-    table, words = pd.read_parquet(named[0].folder / "known-truth-places.parquet"), {}
-    for name, (measures, reading) in QUOTED.items():
-        rows = table[table["measure"].isin(measures) & (table["reading"] == reading)]
-        ends = dict.fromkeys([rows["right"].min(), rows["right"].max()])
-        words[f"{prefix}_{name}"] = f"in {' to '.join(map(str, ends))} of {rows['of'].max()} cases"
-    return words
-
-
-def encoder_scores(runs: Iterable[BookRun]) -> pd.DataFrame:
-    """One row per task, training set and number of epochs, with a column per encoder: the mean score of its models
-    that were fine-tuned as usual on the largest training set that it has of the task. Chapter 7, whose trainings differ
-    in length by design, is left out.
-    """
-    folders = [run.committed for run in runs if run.committed and run.chapter.number != KNOWN_TRUTH]
-    files = [[folder / f"{name}.parquet" for folder in folders] for name in ("models", "words_by_example")]
-    models, words = (pd.concat(records.read(one).table for one in named if one.is_file()) for named in files)
-    models = models[~models["encoder"].str.startswith("random:")].drop_duplicates("address")
-    # One name for all pre-trainings of an encoder, and without its owner.
-    names = models["encoder"].str.replace(r"/seed-\d+$", "", regex=True).str.rpartition("/")[2]
-    models = judging.ordinary(models.assign(encoder=names))
-    models = models[models["examples"] == models.groupby(["encoder", "task"])["examples"].transform("max")]
-    table = models.pivot_table("score", ["task", "examples", "epochs"], "encoder").reset_index()
-    words = words.drop_duplicates(["task", "examples", "seed", "example"]).groupby(["task", "examples"])
-    scores = {key: judging.score(rows).estimate for key, rows in words}
-    table.insert(3, "bag of words", [scores.get(key) for key in zip(table["task"], table["examples"], strict=True)])
-    nulls = models.groupby("task")["null_rate"].first()
-    known = [(catalogue.find(task), nulls[task]) for task in table["task"]]
-    table["task"] = [task.title for task, _ in known]
-    table.insert(1, "score (null rate)", [f"{catalogue.SCORES[task.metric]} ({null:.3f})" for task, null in known])
-    return table.assign(examples=table["examples"].map("{:,}".format), epochs=table["epochs"].map("{:g}".format))
 
 
 # --- this machine's sweeps --------------------------------------------------------------------------------------------

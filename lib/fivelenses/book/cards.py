@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from matplotlib.ticker import MaxNLocator
 
 from fivelenses import judging
-from fivelenses.judging import FAILS, HOLDS, OPEN, REPRODUCED, Claim, Group, Interval, Part, Verdict, listed
+from fivelenses.judging import FAILS, HOLDS, OPEN, Claim, Group, Interval, Part, Verdict, listed
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
 
 # What ends in .html is escaped, Markdown is not; what is asked for and not given is refused.
@@ -37,14 +37,13 @@ CENSORED = {(True, False): "at least ", (False, True): "at most "}
 
 @dataclass(frozen=True)
 class View:
-    """A claim and what one run says of it: the run in a reader's words (empty on its own page), its page's address, the
-    view's place on the ledger, texts and addresses of exhibits, and where its records lie.
+    """A claim and what one run says of it: the run in a reader's words (empty on its own page), the view's place on the
+    ledger, texts and addresses of exhibits, and where its records lie.
     """
 
     claim: Claim
     verdict: Verdict
     run: str = ""
-    page: str = ""
     anchor: str = ""
     figures: tuple[tuple[str, str], ...] = ()
     record: str = ""
@@ -90,8 +89,8 @@ def render(template: str, **content) -> str:
 def as_cards(claims: Iterable[Sequence[View]]) -> str:
     """Claims, each with the views of its runs, as HTML, folded to their first line."""
     cards = [(views, axes(views[0].claim, [view.verdict for view in views])) for views in claims]
-    functions = (sentence, on_controls, by_value, printed, corrected_end)
-    return render("cards.html", cards=cards, ours=judging.OURS, **{one.__name__: one for one in functions})
+    functions = {one.__name__: one for one in (sentence, by_value, printed, corrected_end)}
+    return render("cards.html", cards=cards, ours=judging.OURS, controls=CONTROLS, twins=TWINS, **functions)
 
 
 def card(claim: Claim, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
@@ -206,16 +205,3 @@ def _counts(verdict: Verdict, unit: str) -> str:
             of_all = "" if counts else f" of {len(groups)} {units}"
             counts.append(f"{verb} in {len(names)}{of_all}" + ("" if outcome == HOLDS else f" ({', '.join(names)})"))
     return f"{alone}: it {listed(counts)}"
-
-
-def on_controls(claim: Claim, verdict: Verdict) -> list[str]:
-    """What became of the claim on each control, a sentence each, and why there is no twin."""
-    said = []
-    for name, control in verdict.controls.items():
-        held = control.reason or f"it holds in {len(control.of(HOLDS))} of {len(control.groups)}"
-        meaning = "it does not speak of what training does" if name in TWINS else "it needs no task that can be learned"
-        so = f", so {meaning}" if control.outcome == verdict.outcome == REPRODUCED else ""
-        said.append(f"On {CONTROLS[name]}: {control.outcome} ({held}){so}.")
-    if not any(name in verdict.controls for name in TWINS):
-        said.append(f"No twin: {claim.no_twin or 'this run has none'}.")
-    return said

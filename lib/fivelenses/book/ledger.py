@@ -4,7 +4,6 @@ Everything on it is read from the runs' ``claims.json``. Readers filter it by pa
 (``_static/ledger.js``); without a script all of it is shown.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from markdown_it import MarkdownIt
 from fivelenses import judging
 from fivelenses.book.cards import View, as_cards, figure_name, render
 from fivelenses.book.pages import BookRun, findings_of
-from fivelenses.judging import HOLDS, OPEN, OUTCOMES, REPRODUCED, Claim, Verdict
+from fivelenses.judging import OUTCOMES, REPRODUCED
 from fivelenses.records import TWIN
 
 PAPERS = {
@@ -34,18 +33,14 @@ def by_claim(runs: Iterable[BookRun]) -> Matrix:
     # Published runs first, so that claims have their runs in the order of the matrix's columns.
     for run in sorted(runs, key=lambda run: (run.committed is None, run.chapter.number)):
         of_paper = papers[PAPERS.get(run.chapter.paper, OURS)]
+        record = f"book/records/{run.committed.parent.name}/{run.committed.name}" if run.committed else ""
         for claim, verdict in judging.load(run.folder):
-            of_paper.setdefault(claim.key, {})[run.title] = _view(run, claim, verdict)
+            keys = [key for key in claim.exhibits if (run.folder / f"{key}.parquet").is_file()]
+            figures = tuple((figure_name(key), f"{run.page}.html#{key}") for key in keys)
+            anchor = f"{claim.key}-{run.part if run.leads else run.name}"
+            view = View(claim, verdict, run.title, anchor, figures, record)
+            of_paper.setdefault(claim.key, {})[run.title] = view
     return {paper: claims for paper, claims in papers.items() if claims}
-
-
-def _view(run: BookRun, claim: Claim, verdict: Verdict) -> View:
-    """What a run says of a claim, with links to the exhibits that it has."""
-    keys = [key for key in claim.exhibits if (run.folder / f"{key}.parquet").is_file()]
-    figures = tuple((figure_name(key), f"{run.page}.html#{key}") for key in keys)
-    anchor = f"{claim.key}-{run.part if run.leads else run.name}"
-    record = f"book/records/{run.committed.parent.name}/{run.committed.name}" if run.committed else ""
-    return View(claim, verdict, run.title, run.page, anchor, figures, record)
 
 
 def verdict_table(runs: Iterable[BookRun]) -> pd.DataFrame:
@@ -60,19 +55,7 @@ def matrix_html(runs: Iterable[BookRun], ledger: str = "claims.html") -> str:
     papers = by_claim(runs)
     every = [of_claim for claims in papers.values() for of_claim in claims.values()]
     titles = list(dict.fromkeys(title for of_claim in every for title in of_claim))
-    return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger, count=count, held=held)
-
-
-def count(claims: Iterable[Mapping[str, View]], run: str, outcome: str = "") -> int:
-    """How many claims a run judges, with an outcome where one is named."""
-    return sum(run in of_claim and outcome in of_claim[run].verdict.outcome for of_claim in claims)
-
-
-def held(verdict: Verdict) -> str:
-    """Groups that hold of groups judged, and models per group, for a cell of the matrix; empty without a group."""
-    models = sorted({group.models for group in verdict.groups})
-    range_of_models = "–".join(map(str, dict.fromkeys((*models[:1], *models[-1:]))))
-    return f"{len(verdict.of(HOLDS))}/{len(verdict.groups)} × {range_of_models}" if models else ""
+    return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger)
 
 
 def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
@@ -85,16 +68,8 @@ def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
     reproduced = [one.verdict.controls for one in every if one.verdict.outcome == REPRODUCED]
     twins = [controls[TWIN].outcome for controls in reproduced if TWIN in controls]
     titles, outcomes = ({one: one for one in names} for names in ([one.run for one in every], OUTCOMES))
-    return render(
-        "ledger.html",
-        choices={"paper": PAPERS, "run": titles, "outcome": outcomes},
-        tests=len(groups),
-        decided=sum(group.outcome != OPEN for group in groups),
-        by_chance=math.fsum(group.chance for group in groups),
-        twins=len(twins),
-        too=twins.count(REPRODUCED),
-        cards=as_cards(claims),
-    )
+    choices = {"paper": PAPERS, "run": titles, "outcome": outcomes}
+    return render("ledger.html", choices=choices, groups=groups, twins=twins, cards=as_cards(claims))
 
 
 def findings_html(runs: Iterable[BookRun]) -> str:

@@ -1,30 +1,16 @@
-"""A chapter's page: the notebook as it stands (prose and code) with the outputs of an executed copy whose code is the
-same, and after each exhibit what the paper's own shows (``papers/in_the_papers.yaml``) and what this run shows.
+"""The runs of the book, how one is published, and their pages: the notebook as it stands (prose and code) with the
+outputs of an executed copy whose code is the same, and after each exhibit what the paper's own shows
+(``papers/in_the_papers.yaml``) and what this run shows.
 
-The latter are findings: sentences about one published run, written by hand, each with a condition that the build
-checks. They lie beside the run's records, in ``book/records/<profile>-<encoder>/<chapter>/findings.yaml``::
-
-    - exhibit: hao2020-figure-1            # whose figure or table the sentence follows; none: the head alone has it
-      answer: true                         # also at the top of the chapter (optional)
-      introduction: true                   # also on the first screen of the book (optional)
-      numbers:
-        top: {column: js, where: {layer: 6}, take: mean}
-        low: {column: js, where: {layer: [1, 2]}, take: mean}
-        ratio: top / low
-        verdict: {claim: js-last-layers, take: outcome}
-      says: Attention moves {ratio:.1f} times as far in the last layer as in the first two.
-      holds: ratio > 2 and verdict == "reproduced"
-
-A number is taken from a table: that of the entry's exhibit, of another `exhibit`, or of a `record`; `where` keeps the
-rows whose columns have these values, and `take` is one of `TAKES` (without it, there has to be one value). Or it is
-taken from what became of a `claim`, with a `part` and a `group` where it is about an effect. Or it is an expression of
-the numbers above it.
+The latter are findings: sentences about one published run, written by hand in the ``findings.yaml`` beside its records,
+each with a condition that the build checks. CONTRIBUTING.md has an example.
 """
 
 import json
 import re
+import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,13 +21,13 @@ from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel
 
-from fivelenses import judging, papers, records
+from fivelenses import catalogue, judging, papers, records
 from fivelenses.book.cards import by_value, render
-from fivelenses.chapters import CHAPTERS, Chapter, folder_name, settings
-from fivelenses.execution import EXECUTED, code_cells, committed_page
+from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, find_chapter, folder_name, settings
+from fivelenses.execution import EXECUTED, code_cells, committed_page, of_chapter
 from fivelenses.exhibits import Typographic, table_html
-from fivelenses.files import RunError, runs_folder
-from fivelenses.judging import FAILS, HOLDS, Verdict
+from fivelenses.files import RunError, checksums, folder_beside, records_folder, runs_folder, written_beside
+from fivelenses.judging import FAILS, HOLDS, Verdict, short
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
 TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, whatever the profile
@@ -49,6 +35,9 @@ EXHIBIT = re.compile(r'<(?:figure|div) class="exhibit" id="([^"]+)">')
 # A chapter's head has a paragraph that fits any run.
 OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
 FINDINGS = "findings.yaml"
+# Of a run's facts, those that its committed records keep.
+PUBLISHED_FACTS = {"chapter", "profile", "parameters", "not_measured", "specifications", "device", "python", "versions"}
+PUBLISHED_FACTS |= {"seconds", "training_seconds", "peak_memory"}
 EXPRESSIONS = SandboxedEnvironment(undefined=StrictUndefined)
 EXPRESSIONS.globals = {"abs": abs, "min": min, "max": max, "round": round}
 TAKES = ("mean", "min", "max", "sum", "count")
@@ -115,11 +104,71 @@ def run_here(folder: Path) -> BookRun:
     return BookRun(CHAPTERS[facts["chapter"]], facts["profile"], folder, name)
 
 
+# --- publishing -------------------------------------------------------------------------------------------------------
+
+
+def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
+    """Copy the records of a chapter's run into ``book/records/<profile>-<encoder>/<chapter>``. The one without
+    overrides leads its chapter: the book's page of the chapter shows it. Refused: a run that is not current, or on the
+    reader's own table.
+    """
+    job = of_chapter(number, profile, overrides)
+    if own := [task.title for task in map(catalogue.find, job.parameters.tasks_trained()) if task.own]:
+        lacking = "which readers of a published page do not have: send a report instead"
+        raise RunError(f"{own[0]} is a table of your own, {lacking}.")
+    if reason := job.reason:
+        options = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in job.overrides.items())
+        command = f"fivelenses run {number} --profile {profile}{options}"
+        raise ParameterError(f"Chapter {number} has no current run on {profile} ({reason}): run `{command}`.")
+    facts, measured = json.loads((job.place / "run.json").read_text(encoding="utf-8")), {}
+    for file in (file for files in facts["records"].values() for file in files):
+        name = file.removesuffix(".parquet").rpartition(".")[0]
+        measured.setdefault(name, []).append(records.read(records_folder() / job.chapter.slug / file))
+    merged = {name: records.merge(parts) for name, parts in measured.items()}
+    encoder = short(job.parameters.encoder.rstrip("/")).replace("/", "-")
+    return commit(number, f"{profile}-{encoder}", merged, facts, leads=not job.overrides)
+
+
+def commit(number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping, leads: bool) -> Path:
+    """Write records, by the names of their files, and their ``run.json`` where published runs lie, in the place of the
+    run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay.
+    """
+    place = records.committed_folder() / name / find_chapter(number).slug
+    with folder_beside(place) as partial:
+        for measurement, record in measured.items():
+            records.write(partial / f"{measurement}.parquet", record)
+        _write_facts(partial, {one: facts[one] for one in facts if one in PUBLISHED_FACTS} | {"leads": leads})
+        if (place / FINDINGS).is_file():
+            shutil.copy(place / FINDINGS, partial)
+    return place
+
+
+def stamp(number: int) -> list[Path]:
+    """Write the digest of today's measuring code into a chapter's published records, whose numbers stay; returns the
+    folders of their runs. For a change of code that changes no number: the chapter on the toy world has to give equal
+    tables before and after, which whoever asks for this has seen.
+    """
+    chapter = find_chapter(number)
+    folders = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
+    for folder in folders:
+        for file in sorted(folder.glob("*.parquet")):
+            record = records.read(file)
+            code = records.measuring_code(records.measuring_module(record.identity.function, chapter.measures))
+            records.write(file, replace(record, identity=replace(record.identity, code=code)))
+        _write_facts(folder, json.loads((folder / "run.json").read_text(encoding="utf-8")))
+    return folders
+
+
+def _write_facts(folder: Path, facts: Mapping[str, object]) -> None:
+    with written_beside(folder / "run.json") as place:
+        place.write_text(json.dumps({**facts, "files": checksums(folder)}, indent=1) + "\n", encoding="utf-8")
+
+
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 
 class Number(BaseModel, extra="forbid"):
-    """Where a number comes from: a table, or a claim."""
+    """Where a number comes from: a table (of an exhibit, or a record), or a claim."""
 
     exhibit: str = ""
     record: str = ""
@@ -132,7 +181,7 @@ class Number(BaseModel, extra="forbid"):
 
 
 class Finding(BaseModel, extra="forbid"):
-    """One sentence about a run, as the module's example has it; with its numbers filled in by `findings_of`."""
+    """One sentence about a run; with its numbers filled in by `findings_of`."""
 
     says: str
     exhibit: str = ""

@@ -4,12 +4,13 @@ import json
 
 import pandas as pd
 import pytest
+from tests.homes import make_home
 
-from fivelenses import execution, publishing, records
+from fivelenses import execution, records
+from fivelenses.book import pages
 from fivelenses.chapters import settings
 from fivelenses.files import checksums, damaged
 from fivelenses.records import Identity, Record
-from tests.homes import make_home
 
 FACTS = {"seconds": 1.0, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
 TOLD = {"chapter": 1, "profile": "small", "parameters": {}, "specifications": ["abc"], "not_measured": {}}
@@ -22,8 +23,8 @@ def measured(tmp_path, monkeypatch):
 
 
 def test_published_records_are_loaded_by_profile_and_chapter(measured):
-    place = publishing.commit(1, "small-a", measured, TOLD, leads=False)
-    publishing.commit(1, "small-b", {"weights": measured["heights"]}, TOLD, leads=True)
+    place = pages.commit(1, "small-a", measured, TOLD, leads=False)
+    pages.commit(1, "small-b", {"weights": measured["heights"]}, TOLD, leads=True)
     assert {file.name for file in place.iterdir()} == {"heights.parquet", "run.json"}
     assert json.loads((place / "run.json").read_text())["files"] == checksums(place)
     assert list(records.load("small", 1)) == ["weights"]  # the run that leads
@@ -33,25 +34,25 @@ def test_published_records_are_loaded_by_profile_and_chapter(measured):
 
 
 def test_published_records_take_the_place_of_those_before_and_keep_the_findings(measured):
-    place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    place = pages.commit(1, "small-a", measured, TOLD, leads=True)
     (place / "old.parquet").touch()
     (place / "findings.yaml").write_text("- A finding.\n")
-    again = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    again = pages.commit(1, "small-a", measured, TOLD, leads=True)
     assert not (again / "old.parquet").exists() and (again / "findings.yaml").read_text() == "- A finding.\n"
 
 
 def test_a_parameter_that_came_since_has_its_default_on_a_published_page(measured):
     parameters = settings(4, "tiny").model_dump(mode="json")
     before = {name: value for name, value in parameters.items() if name != "shuffled"}
-    place = publishing.commit(4, "small-a", measured, TOLD | {"chapter": 4, "parameters": before}, leads=True)
+    place = pages.commit(4, "small-a", measured, TOLD | {"chapter": 4, "parameters": before}, leads=True)
     assert execution.of_records(place).parameters.model_dump(mode="json") == before | {"shuffled": []}
 
 
 def test_a_stamp_marks_published_records_as_of_todays_code_and_leaves_their_numbers(measured, monkeypatch):
-    place = publishing.commit(1, "small-a", measured, TOLD, leads=True)
+    place = pages.commit(1, "small-a", measured, TOLD, leads=True)
     monkeypatch.setattr(records, "measuring_module", lambda function, modules: function)
     monkeypatch.setattr(records, "measuring_code", lambda module: f"new {module}")
-    assert publishing.stamp(1) == [place]
+    assert pages.stamp(1) == [place]
     stamped = records.read(place / "heights.parquet")
     assert stamped.identity.code == "new heights" and stamped.table.equals(measured["heights"].table)
     assert not damaged(place, json.loads((place / "run.json").read_text())["files"])
