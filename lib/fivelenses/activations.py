@@ -193,10 +193,14 @@ def _inputs(model: nn.Module, batch: datasets.Dataset) -> dict[str, torch.Tensor
     return {name: values.to(model.device) for name, values in padded.items()}
 
 
+class Reached(Exception):
+    """Ends a pass that is not wanted any further."""
+
+
 @contextmanager
-def states_entering(model: nn.Module, hidden: Iterable[int]) -> Iterator[dict[int, tuple]]:
+def states_entering(model: nn.Module, hidden: Iterable[int], stop: bool = False) -> Iterator[dict[int, tuple]]:
     """Per layer 0…L whose hidden states are wanted: these, once the model has run, and the other arguments and those by
-    name with which they enter the next layer; none at L.
+    name with which they enter the next layer; none at L. With `stop`, the first of them raises `Reached`.
 
     We use our own hooks, since `output_hidden_states` patches modules permanently, and a layer that two models share
     would then report to the wrong one.
@@ -208,6 +212,8 @@ def states_entering(model: nn.Module, hidden: Iterable[int]) -> Iterator[dict[in
             states, *others = [*arguments, *([] if arguments else [named["hidden_states"]])]
             named = {name: one for name, one in named.items() if name != "hidden_states"}
             recorded[layer] = states, others, named
+            if stop:
+                raise Reached
 
         return keep
 

@@ -34,7 +34,7 @@ unit in which the widths of a basin along it are measured.
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import datasets
@@ -45,7 +45,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
-from fivelenses.activations import first_of, labelled_batches, states_entering
+from fivelenses.activations import Reached, first_of, labelled_batches, states_entering
 from fivelenses.lenses.directions import Parameters, layer_parameters, placed
 from fivelenses.lenses.landscape import Measurement
 from fivelenses.models.layers import layer_list, part
@@ -124,7 +124,7 @@ class ClassifierLoss:
         for rows, inputs, labels in labelled_batches(examples, model, tokens):
             entering = None
             if layers[0] > 0 and room > 0 and model.config.model_type in KNOWN_HEADS:
-                with self._measuring(), states_entering(model, [layers[0] - 1]) as recorded:
+                with suppress(Reached), self._measuring(), states_entering(model, [layers[0] - 1], True) as recorded:
                     model(**inputs)
                 entering = recorded[layers[0] - 1]
                 room -= _bytes(entering)
