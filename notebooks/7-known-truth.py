@@ -1,12 +1,5 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -94,20 +87,19 @@ models = run.measure("models", of=settings.ordinary_models)
 def number(kind, where=changes):
     """The models of a kind, in words."""
     rows = where[where["kind"] == kind]
-    count = len(rows[["task", "seed", "trained", "dose"]].drop_duplicates())
-    seeds, tasks = counted(rows["seed"].nunique(), "seed"), counted(rows["task"].nunique(), "task")
-    return f"{counted(count, 'model')}, {seeds} of {tasks}"
+    return counted(len(rows[["task", "seed", "trained", "dose"]].drop_duplicates()), "model")
 
 
 run.table(
     "The models",
     models.assign(reached=np.where(models["diverged"], np.nan, models["score"])),
-    "The models that are fine-tuned as usual, with their development scores (accuracy, or "
-    "Matthews correlation where the null rate is 0); one without a score diverged. Beside each of "
-    f"them stand {counted(changes.loc[changes['kind'] == FROZEN, 'trained'].nunique(), 'model')} "
-    f"that were trained in one place alone, {changes['dose'].nunique() - 1} that were trained for "
-    f"longer or shorter, {changes['kind'].isin(SYMMETRIES).groupby(changes['kind']).any().sum()} "
-    "that were changed without effect, one of shuffled labels, and one that moved at random.",
+    f"The usual models ({counted(changes['seed'].nunique(), 'seed')} of "
+    f"{counted(changes['task'].nunique(), 'task')}), with their development scores (accuracy; "
+    "Matthews correlation where the null rate is 0; none where training diverged). Beside each are "
+    f"{counted(changes.loc[changes['kind'] == FROZEN, 'trained'].nunique(), 'model')} trained in "
+    f"one place alone, {changes['dose'].nunique() - 1} trained for longer or shorter, "
+    f"{changes['kind'].isin(SYMMETRIES).groupby(changes['kind']).any().sum()} changed without "
+    "effect, one of shuffled labels and one moved at random.",
     columns={"task": "task", "null_rate": "null rate", "examples": "examples"}
     | {"seed": "seed", "reached": "score"},
     formats={"task": title, "null_rate": "{:.3f}", "examples": "{:,}", "reached": "{:.3f}"},
@@ -117,8 +109,8 @@ words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, run.measure("by_example", of=settings.ordinary_models, each="task"), words=words)
 
 # %% [markdown]
-# Scores and claims rest on a few functions of the record. Intervals are over models, which seeds
-# tell apart; the examples count as given.
+# Scores and claims rest on a few functions of the record. Intervals are over models of different
+# seeds; examples count as given.
 
 # %% tags=["claim", "hide-input"]
 MODEL = ["task", "seed"]
@@ -230,9 +222,9 @@ for axes in drawing.figure.axes[:2]:
 run.figure(
     "Where",
     drawing,
-    "How far above the layer that was trained alone each measure names a layer: share of the cases "
-    f"({number(FROZEN, changes[~changes['trained'].str.contains('-')])}); a white dot at the most "
-    f"frequent. Always naming the last layer gives equal shares from 0 to +{depth - 1}.",
+    "How far above the trained layer each measure names one: share of cases "
+    f"({number(FROZEN, changes[~changes['trained'].str.contains('-')])}); white dots: the most "
+    f"frequent. Always naming the last gives equal shares from 0 to +{depth - 1}.",
 )
 
 # %% tags=["hide-input"]
@@ -248,10 +240,9 @@ places = pd.DataFrame(found, columns=[*columns, "right_at_random", "error_at_ran
 run.table(
     "Places",
     places,
-    "Right: cases in which a measure names a trained layer. Error: layers from the named to the "
-    "nearest trained one, with 95% intervals over models (at random "
-    f"{at_random['error_at_random']:.2f}). Reported "
-    "of trained layers: their share of the sum over all layers; of features the rest is inherited "
+    "Right: cases in which a trained layer is named. Error: layers to the nearest trained one, "
+    f"with 95% intervals over models (at random {at_random['error_at_random']:.2f}). Reported of "
+    "trained layers: their share of the sum; the rest of features is inherited "
     f"({number(FROZEN)}).",
     columns={"measure": "measure", "reading": "read", "right": "right", "error": "error"}
     | {"own": "reported of trained layers"},
@@ -314,8 +305,8 @@ axes = dict(y_label="change", x="dose", x_label="share of the usual steps")
 run.figure(
     "How much",
     curves(table, "value", by="task", **axes, layout=Layout(panels="panel", height=1.75)),
-    "Each measure in its own unit, mean over the layers, after trainings of different length "
-    f"({number(FULL)}; bands from least to greatest seed).",
+    "In each measure's unit, mean over layers, after shorter and longer trainings "
+    f"({number(FULL)}; bands: range of seeds).",
     key="dose",
 )
 
@@ -330,7 +321,6 @@ def dose_correlations(rows):
     return pd.DataFrame(found, columns=[*MODEL, "measure", "correlation"])
 
 
-# %% tags=["claim", "hide-input"]
 @run.claim(
     "lens-rises-with-dose",
     says="Whatever the lens, it sees more the longer an encoder was trained.",
@@ -379,9 +369,9 @@ look = dict(label="share of what fine-tuning shows", cells=Cells("{:.2f}"))
 run.figure(
     "Nothing",
     heat_maps({"": matrix.round(2) + 0.0}, table, **look),
-    "What each measure reports of these changes: mean over the layers, as a share of the same for "
-    f"fine-tuned models ({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, "
-    "nothing looks larger than fine-tuning.",
+    "What each measure reports of these changes, mean over layers, as a share of fine-tuning's "
+    f"({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, nothing looks "
+    "larger.",
 )
 of_weights = table[table["measure"] == "weights"].groupby("kind")["share"].mean()
 run.glue(weights_seen=f"{of_weights.min():.1f} to {of_weights.max():.1f}")
@@ -422,9 +412,8 @@ noise["ratio"] = noise["signal"] / noise["noise"]
 run.table(
     "Noise",
     noise.sort_values("ratio", ascending=False),
-    "Signal: the size of a measure after fine-tuning, averaged over seeds and layers. Noise: its "
-    "standard deviation between seeds of one task at one layer, pooled over the layers. Both in "
-    "the measure's own unit.",
+    "Signal: a measure's size after fine-tuning, mean over seeds and layers. Noise: its standard "
+    "deviation between seeds, pooled over layers. Both in the measure's own unit.",
     columns={one: one for one in noise.columns} | {"ratio": "signal over noise"},
     formats={"measure": name, "task": title}
     | {"signal": "{:.3g}", "noise": "{:.2g}", "ratio": "{:.1f}"},
@@ -481,8 +470,8 @@ drawing.figure.axes[0].set_xlim(-0.04, 1.04)
 run.figure(
     "Learned or moved",
     drawing,
-    "The probability that a measure is larger at a layer of a fine-tuned model than at that layer "
-    "of one that moved as far at random, or was trained on shuffled labels; mean over the layers "
+    "Probability that a measure is larger in a layer of a fine-tuned model than of one moved as "
+    "far at random, or trained on shuffled labels; mean over layers "
     f"({number(FULL, changes[changes['dose'] == 1])}). Dashed: chance.",
     key="learning",
 )
@@ -533,10 +522,9 @@ if len(read):
 run.figure(
     "Planted properties",
     drawing,
-    "One kind of annotation is trained (columns), all are read (rows); means over layers and "
-    "seeds. Left, accuracy of a probe (of trees, rank correlation), after minus before; right, "
-    "growth of the least distance between labels (natural logarithm). A lens that sees what was "
-    "planted has large values on the diagonal alone.",
+    "Annotation trained (columns) and read (rows); means over layers and seeds. Left: a probe's "
+    "gain of accuracy (trees: rank correlation). Right: growth of the least distance between "
+    "labels (logarithm). Only the diagonal should be large.",
     if_empty="no property was planted in this run",
     key="planted",
 )
@@ -558,8 +546,8 @@ for measure in MEASURES:
 run.table(
     "Declared invariances",
     pd.DataFrame(found),
-    "What each measure ignores by its definition: changes of the model's features, where those of "
-    "the encoder that it is compared with stay as they are. “–”: it reads no features.",
+    "Changes of the model's features, not of the pre-trained encoder's, that each measure ignores "
+    "by definition. “–”: it reads no features.",
     key="invariances",
 )
 
@@ -608,7 +596,6 @@ def scores(rows):
     return pd.DataFrame(found, columns=["measure", "question", "score", "low", "high", "by_chance"])
 
 
-# %% tags=["hide-input"]
 table = scores(changes)
 always = (table["score"] == 1) & (table["low"] >= 1)
 table["above_chance"] = (table["low"] > table["by_chance"]) | always
@@ -635,13 +622,11 @@ drawing.figure.set_figwidth(4.7)
 run.figure(
     "What each lens can see",
     drawing,
-    f"Scores of each measure, from models with frozen layers ({number(FROZEN)}) and with all "
-    f"layers trained ({number(FULL)}). Columns: share of cases in which it names a trained layer, "
-    "by value and by what a layer adds; rank correlation with the dose; 1 minus the figure "
-    "“Nothing”; “Learned or moved”, by the harder control. Bold, in a frame: the 95% interval over "
-    "models lies above chance "
-    f"({'; '.join(f'{words}: {chance[key]:.2f}' for key, words in QUESTIONS.items())}). In "
-    "brackets: its seconds for one model.",
+    f"Scores ({number(FROZEN)} with frozen layers, {number(FULL)} with all trained): share of "
+    "cases that name a trained layer, by value and by what layers add; rank correlation with the "
+    "dose; 1 minus “Nothing”; “Learned or moved”, harder control. Framed: 95% interval over models "
+    f"above chance ({', '.join(f'{chance[key]:.2f}' for key in QUESTIONS)}). In brackets: seconds "
+    "per model.",
     key="summary",
 )
 
