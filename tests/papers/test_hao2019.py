@@ -6,15 +6,16 @@ import copy
 import dataclasses
 import functools
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from tests import chapters
-from tests.conftest import ENCODER, short_schedule
+from tests.conftest import ENCODER, few_development_examples, one_by_one, short_schedule
 
-from fivelenses import records, tasks
+from fivelenses import records
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.specification import specify
 from fivelenses.checkpoints.store import Store
@@ -193,21 +194,23 @@ def of_shapes(tuned: dict, scratch: dict, loss=shape) -> dict:
     return along | {"landscapes": landscapes(tuned, scratch, loss)}
 
 
-@pytest.fixture
-def judge(tmp_path):
-    """The verdicts of the chapter on records."""
-    return lambda tables, excluded=None: chapters.verdicts(3, tables, tmp_path, excluded)
+judge = chapters.judge(3)
 
 
-def test_records_that_show_the_claims_reproduce_them(judge):
-    assert {key: one.outcome for key, one in judge(usual()).items()} == dict.fromkeys(CLAIMS, REPRODUCED)
+def verdicts(tables, excluded=None):
+    """The verdicts of all claims."""
+    return chapters.verdicts(3, tables, Path(), excluded)
 
 
-def test_records_that_show_the_contrary_contradict_them(judge):
+def test_records_that_show_the_claims_reproduce_them():
+    assert {key: one.outcome for key, one in verdicts(usual()).items()} == dict.fromkeys(CLAIMS, REPRODUCED)
+
+
+def test_records_that_show_the_contrary_contradict_them():
     tuned = FROM_SCRATCH | {"noise": {"cola": 0.95, "trec": 0.9}}
     contrary = of_shapes(tuned, TUNED | {"noise": {"cola": 0.8, "trec": 0.0}})
     contrary |= {"long_training": long_training(0.3), "group_surfaces": group_surfaces(1.0, 0.5, 0.05)}
-    found = judge(usual() | contrary | {"rollbacks": rollbacks(0.4, 0.7, 0.85)})
+    found = verdicts(usual() | contrary | {"rollbacks": rollbacks(0.4, 0.7, 0.85)})
     assert {key: one.outcome for key, one in found.items()} == dict.fromkeys(CLAIMS, CONTRADICTED)
 
 
@@ -224,9 +227,9 @@ def noise(like: dict, radius: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("loss", [flat, ramp, noise])
-def test_no_trivial_landscape_reproduces_a_claim(judge, loss):
+def test_no_trivial_landscape_reproduces_a_claim(loss):
     # The ends are alike, too, so that nothing tells the models apart but the shape.
-    found = judge({"models": trained()} | of_shapes(TUNED, TUNED | {"end": 0.06}, loss))
+    found = verdicts({"models": trained()} | of_shapes(TUNED, TUNED | {"end": 0.06}, loss))
     assert REPRODUCED not in {found[key].outcome for key in ON_LANDSCAPES}
 
 
@@ -240,9 +243,9 @@ def test_no_trivial_landscape_reproduces_a_claim(judge, loss):
         (group_surfaces(0.5, 0.6, 1.0), group_surfaces(0.1, 0.05, 1.0)),
     ],
 )
-def test_no_trivial_shape_makes_the_low_layers_invariant(judge, one, other):
+def test_no_trivial_shape_makes_the_low_layers_invariant(one, other):
     moved = pd.concat([one.query("task == 'cola'"), other.query("task == 'trec'")])
-    verdict = judge({"landscapes": usual()["landscapes"], "group_surfaces": moved})["low-invariant"]
+    verdict = judge("low-invariant", {"landscapes": usual()["landscapes"], "group_surfaces": moved})
     assert len(verdict.groups) == 2 and not verdict.of(HOLDS)
 
 
@@ -256,46 +259,46 @@ def test_no_trivial_shape_makes_the_low_layers_invariant(judge, one, other):
         ("robust-overfitting", {"long_training": long_training(spread=0.1)}),
     ],
 )
-def test_no_trivial_shape_reproduces_a_claim(judge, key, record):
-    assert judge(record)[key].outcome not in (REPRODUCED, CANNOT_BE_TESTED)
+def test_no_trivial_shape_reproduces_a_claim(key, record):
+    assert judge(key, record).outcome not in (REPRODUCED, CANNOT_BE_TESTED)
 
 
-def test_only_a_training_that_was_continued_is_judged(judge):
+def test_only_a_training_that_was_continued_is_judged():
     def verdict(**shapes):
-        return judge({"long_training": long_training(**shapes)})["robust-overfitting"]
+        return judge("robust-overfitting", {"long_training": long_training(**shapes)})
 
     assert verdict(separate=0.4).outcome == REPRODUCED and verdict(last=0.3, separate=0.2).outcome == CONTRADICTED
     old = {"long_training": long_training().query("training == 'separate'").drop(columns="training")}
-    assert "only a separate one" in judge(old)["robust-overfitting"].reason
+    assert "only a separate one" in judge("robust-overfitting", old).reason
     kept, barrier = (part.interval for part in verdict(spread=0.05).groups[0].parts)
     assert barrier.low < barrier.estimate < barrier.high == 0, "no interval goes beyond what its measure can be"
 
 
-def test_a_model_from_scratch_without_an_optimum_is_named_and_left_out(judge):
+def test_a_model_from_scratch_without_an_optimum_is_named_and_left_out():
     record = landscapes()
     table = record["ends"]
     table.loc[(table["task"] == "trec") & (table["init"] == SCRATCH), "loss"] = 1.05
-    verdict = judge({"landscapes": record})["wider-optima"]
+    verdict = judge("wider-optima", {"landscapes": record})
     assert [group.name for group in verdict.groups] == ["CoLA"] and "no optimum" in verdict.left_out["TREC-50"]
 
 
-def test_tasks_that_were_not_learned_take_no_part(judge):
-    for key, verdict in judge(usual(), {"trec": "TREC was not learned"}).items():
+def test_tasks_that_were_not_learned_take_no_part():
+    for key, verdict in verdicts(usual(), {"trec": "TREC was not learned"}).items():
         assert not any("TREC" in group.name for group in verdict.groups), key
         assert key == "robust-overfitting" or list(verdict.left_out.values()) == ["TREC was not learned"]
 
 
-def test_what_a_landscape_does_not_show_is_left_out(judge):
+def test_what_a_landscape_does_not_show_is_left_out():
     record = landscapes()
     record["models"] = record["models"].assign(examples=2_000)
     record["surfaces"] = record["surfaces"].assign(error=0.3)
-    verdicts = judge({"landscapes": record, "trajectories": trajectories().query("share == 0 or share > 0.4")})
-    assert "10 times as many" in verdicts["scratch-needs-data"].reason
-    assert verdicts["error-follows-loss"].outcome == CANNOT_BE_TESTED, "an error that is the same everywhere"
-    assert "raise `states`" in verdicts["straighter"].reason
+    found = verdicts({"landscapes": record, "trajectories": trajectories().query("share == 0 or share > 0.4")})
+    assert "10 times as many" in found["scratch-needs-data"].reason
+    assert found["error-follows-loss"].outcome == CANNOT_BE_TESTED, "an error that is the same everywhere"
+    assert "raise `states`" in found["straighter"].reason
 
 
-def test_the_papers_own_table_holds(judge):
+def test_the_papers_own_table_holds():
     paper = {  # Table 1, page 9
         "mnli": (0.8673, 0.8471, 0.3285),
         "rte": (0.7329, 0.7004, 0.4729),
@@ -303,7 +306,7 @@ def test_the_papers_own_table_holds(judge):
         "mrpc": (0.8799, 0.8015, 0.7817),
     }
     tables = [rollbacks(*accuracies, tasks=[task], examples=3000) for task, accuracies in paper.items()]
-    verdict = judge({"rollbacks": pd.concat(tables)})["rollback"]
+    verdict = judge("rollback", {"rollbacks": pd.concat(tables)})
     assert verdict.outcome == REPRODUCED and len(verdict.groups) == 4
 
 
@@ -321,8 +324,6 @@ def test_exhibits_say_what_the_records_do(tmp_path):
     # |α − 1| reaches 0.1 above the end at 0.1 on both sides; the grid of the lines is a fortieth.
     assert row["width"] == pytest.approx(0.2, abs=0.02) and row["width_whole"] and row["climb"] > 0.5
 
-
-# --- measurements -----------------------------------------------------------------------------------------------------
 
 SECOND = {"rte": "mrpc", "mrpc": "rte"}
 GRID = {"low": -1, "high": 2, "points": 4, "line_points": 7, "examples": 20, "bfloat16": False}
@@ -345,7 +346,8 @@ def checkpoints(tmp_path_factory):
     ]
     further = short_schedule(epochs=2, further_epochs=1)
     wanted.append(specify(ENCODER, "mrpc", "toyworld", 0, further, examples=48, saved_steps=(0, 3, 6, 9)))
-    return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
+    with few_development_examples():
+        return prepare(wanted, Store(tmp_path_factory.mktemp("models")), workers=1, log=lambda line: None)
 
 
 @pytest.fixture(scope="module")
@@ -356,15 +358,9 @@ def models(checkpoints):
 @pytest.fixture(autouse=True)
 def few_examples_and_a_folder(monkeypatch, tmp_path):
     """Forty development examples, and a runs folder of each test's own."""
-    load = tasks.load
-
-    def few(name, source, splits=None):
-        data = load(name, source, splits)
-        validation = {split: table.select(range(40)) for split, table in data.splits.items() if split == "validation"}
-        return dataclasses.replace(data, splits=data.splits | validation)
-
-    monkeypatch.setattr(tasks, "load", few)
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
+    with few_development_examples():
+        yield
 
 
 def test_start_and_end_of_a_surface_are_the_models_themselves(models, checkpoints, tmp_path):
@@ -416,20 +412,12 @@ def test_the_way_to_a_long_training_leads_from_the_state_after_its_first_part_or
         table = select(rows)
         states, between = table[table["kind"] == records.STATE], table[table["kind"] == BETWEEN]
         assert states["epoch"].tolist() == [0, 1, 2, 3] and between["epoch"].eq(2).all()
-        assert between["error"].iloc[0] == pytest.approx(1 - accuracy(reference, encoded(finished, "validation")))
+        assert between["error"].iloc[0] == pytest.approx(
+            one_by_one(reference, encoded(finished, "validation"))[1].mean()
+        )
         assert between["error"].iloc[-1] == pytest.approx(states["error"].iloc[-1]), "heads are on the way, too"
         at_random = rows[(rows["kind"] == BETWEEN) & (rows["control"] == TWIN) & (rows["fold"] == WHOLE)]
         assert at_random["error"].iloc[0] == between["error"].iloc[0] and len(at_random) == len(between)
-
-
-@torch.no_grad()
-def accuracy(model, examples) -> float:
-    """The share of right answers, one example at a time."""
-    right = []
-    for row in examples:
-        inputs = {name: torch.tensor([row[name]]) for name in ("input_ids", "attention_mask", "token_type_ids")}
-        right.append(int(model(**inputs).logits.argmax()) == row["labels"])
-    return float(np.mean(right))
 
 
 def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(models, checkpoints):
@@ -442,8 +430,8 @@ def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(model
     for group, of_group in thirds(6).items():
         rolled = copy.deepcopy(tuned)
         layers.roll_back(rolled, pretrained, of_group)
-        assert means[group, ""] == pytest.approx(accuracy(rolled, examples))
-    assert means[records.FULL].item() == pytest.approx(accuracy(tuned, examples))
+        assert means[group, ""] == pytest.approx(1 - one_by_one(rolled, examples)[1].mean())
+    assert means[records.FULL].item() == pytest.approx(1 - one_by_one(tuned, examples)[1].mean())
 
 
 def test_the_surfaces_of_all_groups_pass_through_the_model(checkpoints):
