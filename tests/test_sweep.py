@@ -16,8 +16,6 @@ from fivelenses.cli import app
 from fivelenses.sweep import gather, points, sweep
 from tests.homes import BEGIN, make_home, write_notebook
 
-# --- points -----------------------------------------------------------------------------------------------------------
-
 
 def test_a_grid_of_two_names_by_hand():
     made = points(1, "tiny", {"tasks": ["rte", ["rte", "cola"]], "epochs": [1, 0.5, 1.0]}, {"seeds": [3]})
@@ -41,9 +39,6 @@ def test_the_name_of_a_point_is_the_name_of_a_file(encoder):
     assert all(len(name) <= 60 and re.fullmatch(r"[\w.,=+-]+", name) for name in names)
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
     first = pd.DataFrame({"seed": [3], "diverged": True, "steps": [[1, 2]], "mixed": 1.5})
     second = pd.DataFrame({"seed": ["0–1"], "diverged": [2], "steps": [np.array([3])], "mixed": ["few"]})
@@ -57,22 +52,21 @@ def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
     assert pd.api.types.is_float_dtype(read["rate"]) and np.isnan(read["rate"][1])
 
 
-# --- a sweep with real workers ----------------------------------------------------------------------------------------
-
 PATIENCE = 300  # seconds, for a machine with busy neighbours
 PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
-# The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails.
+# The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails. All
+# that comes before a run begins, so that one that is killed or fails has imported little; names are no parameters.
 WAITING = f"""
 import os, pathlib, time
-home, seed = pathlib.Path(os.environ["FIVELENSES_HOME"]), seeds[0]
+home = pathlib.Path(os.environ["FIVELENSES_HOME"])
 def wait_for(name):
     deadline = time.monotonic() + {PATIENCE}
     while not (home / name).exists():
         assert time.monotonic() < deadline, name
         time.sleep(0.05)
-if seed == 2:
+if seeds[0] == 2:
     raise RuntimeError("there is no third seed")
-with (home / f"processes-{{seed}}").open("a") as processes:
+with (home / f"processes-{{seeds[0]}}").open("a") as processes:
     processes.write(f"{{os.getpid()}}\\n")
 wait_for("go")
 """
@@ -87,6 +81,7 @@ def counted(*arguments):
         trainings.write(f"{seed}\\n")
     return train(*arguments)
 finetuning._train = counted
+seed = seeds[0]
 (home / f"ready-{seed}").touch()
 wait_for(f"ready-{1 - seed}")
 schedule = Schedule(1e-3, 16, 1, max_length=64)
@@ -124,7 +119,7 @@ def swept(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         make_home(home, patch)
-        write_notebook(BEGIN, WAITING, MEASURING, parameters=PARAMETERS)
+        write_notebook(WAITING, BEGIN, MEASURING, parameters=PARAMETERS)
         killer = threading.Thread(target=kill_a_worker)
         killer.start()
         command = ["sweep", "1", "--grid", "seeds=0,1,2", "-p", "tasks=rte", "--name", "toy", "--workers", "2"]
