@@ -37,6 +37,10 @@ COMMANDS = [
     ("run 3 -p second={cola: cola}", "second gives cola for cola"),
     ("run 3 -p long_epochs=[1,1]", "long_epochs are no more than the usual epochs of cola"),
     ("run 5 -p pretrained=[toy-bert/seed-1]", "pretrained has to begin with encoder, toy-bert/seed-0"),
+    ("run 4 -p depths=[0,1.5]", "depths: Input should be less than or equal to 1, got 1.5"),
+    ("run 4 -p depths=-1", "depths: Input should be greater than or equal to 0, got -1"),
+    ("run 4 -p fractions=0", "fractions: Input should be greater than 0, got 0"),
+    ("run 5 -p edge_tasks=[nouns]", "edge_tasks: Input should be 'pos', 'constituents'"),
     ("run 5 -p edge_tasks=[pos]", "codelength_tasks names dependencies, which is not among edge_tasks"),
     ("run 7 -p planted=[cola]", "cola is no task on words"),
     ("train 1 --workers 0", "Invalid value for '--workers'"),
@@ -47,7 +51,7 @@ COMMANDS = [
     ("sweep 1 --grid tasks=rte --scheduler a --workers 2", "without --workers and --slurm"),
     ("sweep 1 --grid tasks=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers"),
     ("report nobody/no-such-encoder", "cannot be read"),
-    ("report toy-bert/seed-0 --tasks sst3", "No chapter has the task 'sst3'"),
+    ("report toy-bert/seed-0 --tasks sst3", "There is no task 'sst3': choose among"),
     ("publish 1", "has no current run on small"),
 ]
 

@@ -65,6 +65,18 @@ def test_one_value_of_a_parameter_that_holds_several_is_its_one_entry():
     assert settings(4, "tiny", fractions=0.5, depths=3).depths == (3,)
 
 
+def test_a_list_needs_no_brackets_on_the_command_line():
+    given = parse_parameters(["tasks=rte,sst2", "seeds=0,1", "encoder='a,b'", "shuffled=[]"])
+    assert given == {"tasks": ["rte", "sst2"], "seeds": [0, 1], "encoder": "a,b", "shuffled": []}
+    columns = "./a.csv:text=body,label=stars"
+    assert parse_parameters([f"tasks={columns}"]) == {"tasks": columns}
+
+
+def test_layers_are_numbers_or_shares_of_all():
+    assert settings(4, "tiny", depths=[0, 0.5, 1.0, 3]).reinitialised(6) == [0, 3, 6]
+    assert settings(4, "tiny", depths=[1]).reinitialised(6) == [0, 1, 6]
+
+
 def test_a_folder_of_an_encoder_is_named_in_full(tmp_path, monkeypatch):
     # A notebook runs in another folder, from which a relative path would name another.
     (tmp_path / "mine").mkdir()

@@ -17,7 +17,7 @@ def first_run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         make_home(tmp_path_factory.mktemp("first"), patch)
         write_notebook(BEGIN, "run.finish()")
-        return execution.run(1, "tiny", log=lambda line: None)
+        return execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def folder(first_run, chapter):
 
 def test_a_run_is_executed_once_and_then_current(first_run, folder):
     lines = []
-    second = execution.run(1, "tiny", log=lines.append)
+    second = execution.execute(execution.of_chapter(1, "tiny"), log=lines.append)
     assert second == folder and lines == [f"Chapter 1, tiny: current, in {folder}"]
     facts = json.loads((folder / "run.json").read_text())
     assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
@@ -45,7 +45,7 @@ def test_a_change_of_code_makes_a_run_stale(folder, chapter):
 def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
     write_notebook(BEGIN, "1 / 0")
     with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
-        execution.run(1, "tiny", log=lambda line: None)
+        execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
     assert (folder / "run.json").is_file()
 
 
@@ -61,7 +61,7 @@ def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
 def test_a_notebook_that_is_not_whole_is_no_run(chapter, spoil, message):
     spoil(chapter.notebook)
     with pytest.raises(RunError, match=message):
-        execution.run(1, "tiny", log=lambda line: None)
+        execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
 
 
 def test_where_all_is_current_no_worker_is_started(folder, chapter, monkeypatch):
@@ -77,10 +77,10 @@ def test_where_all_is_current_no_worker_is_started(folder, chapter, monkeypatch)
 def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
     monkeypatch.setattr(inputs, "MIN_DISK", 10**18)
     with pytest.raises(RunError, match="make room"):
-        execution.run(1, "tiny", log=lambda line: None)
+        execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
 
 
 def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):
     write_notebook(BEGIN, "open('/dev/full', 'w').write('a' * 10**6)")
     with pytest.raises(RunError, match="No space left on the disk of .*make room"):
-        execution.run(1, "tiny", log=lambda line: None)
+        execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)

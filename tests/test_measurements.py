@@ -14,7 +14,7 @@ from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.records import Identity, Missing, Record
 from fivelenses.run import Run
 
-FACTS = {"seconds": 1.0, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
+FACTS = {"seconds": 1.0, "tables": 1, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
 
 
 calls: list = []

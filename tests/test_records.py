@@ -12,7 +12,7 @@ from fivelenses.chapters import CHAPTERS
 from fivelenses.files import project_folder
 from fivelenses.records import Identity, Record, RecordError
 
-FACTS = {"seconds": 1.0, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
+FACTS = {"seconds": 1.0, "tables": 1, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
 
 
 @pytest.fixture

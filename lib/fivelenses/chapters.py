@@ -1,41 +1,25 @@
 """The parameters of the chapters: a pydantic model for each, whose values a profile (``notebooks/profiles``) holds."""
 
-import dataclasses
 import functools
 import hashlib
 import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args, get_origin
+from typing import Annotated, ClassVar, Literal, get_args, get_origin
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic.types import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from fivelenses import catalogue
-from fivelenses.checkpoints.specification import Schedule
+from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
 from fivelenses.files import project_folder
 from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError
-
-if TYPE_CHECKING:
-    from fivelenses.checkpoints.specification import Specification
 
 PROFILES = ("tiny", "small", "paper")
 
@@ -70,8 +54,9 @@ TaskName = Annotated[str, AfterValidator(_task_name)]
 EncoderName = Annotated[str, AfterValidator(_encoder_name)]
 SomeTasks = Annotated[tuple[TaskName, ...], AfterValidator(_among_tasks)]  # those outside `tasks` are left out
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-Share = Annotated[float, Field(gt=0, lt=1)]
 Variance = Annotated[float, Field(gt=0, le=1)]
+Layers = Annotated[float, Field(ge=0, le=1)] | NonNegativeInt  # a share of an encoder's layers, or a number of them
+EdgeTask = Literal[tuple(catalogue.EDGE_TASKS)]
 
 
 def _number(value: float, whole: int) -> int:
@@ -93,10 +78,8 @@ def _positions(encoder: str) -> float:
 # --- all chapters -----------------------------------------------------------------------------------------------------
 
 
-class ChapterParameters(BaseModel):
+class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """What every chapter takes. A plain value of a parameter that holds several is its one entry: ``tasks=rte``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     profiles: ClassVar[tuple[str, ...]] = PROFILES
     heads: ClassVar[tuple[str, ...]] = ("sequence",)
@@ -148,9 +131,9 @@ class ChapterParameters(BaseModel):
 
     def _scheduled_as(self, task: str) -> str | None:
         """The task whose schedule a task has: its own, or the first of texts for a table of the reader's own."""
-        usual = [name for name in self.schedules if catalogue.find(name).head == "sequence"]
-        named = [task] if task in self.schedules else usual if catalogue.find(task).own else []
-        return next(iter(named), None)
+        if task in self.schedules or not catalogue.find(task).own:
+            return task if task in self.schedules else None
+        return next((name for name in self.schedules if catalogue.find(name).head == "sequence"), None)
 
     def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
         """On whose development examples layers are compared by canonical correlations: tasks, and how many of each."""
@@ -164,8 +147,8 @@ class ChapterParameters(BaseModel):
         if isinstance(rate, Mapping):
             rate = rate.get(task) or rate.get(usual)
         given = {"learning_rate": self.learning_rate or rate, "batch_size": self.batch_size, "epochs": self.epochs}
-        schedule = dataclasses.replace(self.schedules[usual], **{name: one for name, one in given.items() if one})
-        return dataclasses.replace(schedule, max_length=min(schedule.max_length, _positions(encoder)))
+        schedule = replace(self.schedules[usual], **{name: one for name, one in given.items() if one})
+        return replace(schedule, max_length=min(schedule.max_length, _positions(encoder)))
 
     def examples_of(self, task: str) -> int | None:
         """How many training examples are read at most; None for all."""
@@ -189,12 +172,13 @@ class ChapterParameters(BaseModel):
         (`rows`) and an encoder of so many layers (`depth`).
         """
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
-        return [{"seed": seed} | shared for seed in self.seeds]
+        ordinary = [{"seed": seed} | shared for seed in self.seeds]
+        shuffled = encoder == self.encoder and task in getattr(self, "shuffled", ())
+        return ordinary + [one | {"shuffled_labels": True} for one in ordinary if shuffled]
 
-    def specifications_of(self, task: str, encoder: str) -> "list[Specification]":
+    def specifications_of(self, task: str, encoder: str) -> list[Specification]:
         """Of the models of a task that begin with an encoder."""
         from fivelenses.checkpoints.finetuning import resolved_precision
-        from fivelenses.checkpoints.specification import specify, training_rows
         from fivelenses.models import encoders
 
         precision = resolved_precision(self.precision, self.device)
@@ -202,12 +186,12 @@ class ChapterParameters(BaseModel):
         trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
         return [specify(encoder, task, self.source, precision=precision, **training) for training in trainings]
 
-    def specifications(self) -> "list[Specification]":
+    def specifications(self) -> list[Specification]:
         """Of all models of this run, each once."""
         every = (self.specifications_of(task, name) for name in self.encoders_used() for task in self.tasks_trained())
-        return list(dict.fromkeys(one for some in every for one in some))
+        return list(dict.fromkeys(chain(*every)))
 
-    def models(self, **values) -> "list[Specification]":
+    def models(self, **values) -> list[Specification]:
         """Of models whose fields have these values, or one of these: ``models(task=("rte", "sst2"), frozen=())``."""
         chosen = self.specifications()
         for name, value in values.items():
@@ -215,7 +199,7 @@ class ChapterParameters(BaseModel):
             chosen = [one for one in chosen if getattr(one, name) == value or getattr(one, name) in several]
         return chosen
 
-    def ordinary_models(self) -> "list[Specification]":
+    def ordinary_models(self) -> list[Specification]:
         """Of the models that are fine-tuned as usual, on the true labels."""
         return self.models(shuffled_labels=False)
 
@@ -248,14 +232,6 @@ class Hao2020(ChapterParameters):
     def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
         return [*super().sets_compared(), *((pair, self.mixed_examples) for pair in self.dataset_pairs)]
 
-    def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        ordinary = super().trainings(task, encoder, rows, depth)
-        return ordinary + [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
-
-    def specifications(self) -> "list[Specification]":
-        # Those on shuffled labels at the end.
-        return sorted(super().specifications(), key=lambda one: one.shuffled_labels)
-
 
 class Zhou2022(ChapterParameters):
     """Chapter 2, after Zhou and Srikumar (2022)."""
@@ -270,9 +246,7 @@ class Zhou2022(ChapterParameters):
     tuned_on: SomeTasks
     # Labelled points of a training split in the geometry, at most, but for those of rare labels: a stratified subset.
     points: PositiveInt | None = None
-    followed_points: PositiveInt | None = (
-        None  # the same along training and across tasks, where many states are measured
-    )
+    followed_points: PositiveInt | None = None  # the same along training and across tasks, where states are many
     min_examples: PositiveInt = 3  # of a label in either split, where the two splits are compared
     shuffled: SomeTasks = ()  # `encoder` also learns these with labels permuted, as a control
     # Of the classifier probes: training points at most, the grid, fits of the best of it, epochs at most.
@@ -296,20 +270,16 @@ class Zhou2022(ChapterParameters):
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         schedule = super().schedule_of(task, encoder)
-        return dataclasses.replace(schedule, epochs=self.epochs or self.epochs_by_encoder.get(encoder, schedule.epochs))
+        return replace(schedule, epochs=self.epochs or self.epochs_by_encoder.get(encoder, schedule.epochs))
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        ordinary = super().trainings(task, encoder, rows, depth)
-        if encoder != self.encoder:
-            return ordinary
-        if task in self.followed:
-            ordinary = [one | {"states": self.states} for one in ordinary]
-        return ordinary + [one | {"shuffled_labels": True} for one in ordinary if task in self.shuffled]
+        states = {"states": self.states} if encoder == self.encoder and task in self.followed else {}
+        return [one | states for one in super().trainings(task, encoder, rows, depth)]
 
-    def models_for_target(self) -> "list[Specification]":
+    def models_for_target(self) -> list[Specification]:
         """The models in which `target` is measured."""
-        fixed = {"encoder": self.encoder, "shuffled_labels": False}
-        return [one for task in self.tuned_on for one in self.models(task=task, **fixed)]
+        every = (self.models(task=task, encoder=self.encoder, shuffled_labels=False) for task in self.tuned_on)
+        return list(chain(*every))
 
 
 class Hao2019(ChapterParameters):
@@ -342,9 +312,7 @@ class Hao2019(ChapterParameters):
                 raise ValueError(f"scratch_epochs has none for {task}")
             other = self.second.get(task)
             if other == task or other not in self.tasks:
-                raise ValueError(
-                    f"second gives {other} for {task}: name another of the tasks, whose model spans a surface"
-                )
+                raise ValueError(f"second gives {other} for {task}: name another of the tasks")
         usual = self.schedules.get(self._scheduled_as(self.long_task))
         if self.long_task in self.tasks and sum(self.long_epochs) <= (self.epochs or usual.epochs):
             raise ValueError(f"long_epochs are no more than the usual epochs of {self.long_task}")
@@ -358,7 +326,7 @@ class Hao2019(ChapterParameters):
         kept = {"low", "high", "points", "line_points", "bfloat16"}
         return self.model_dump(include=kept) | {"examples": self.grid_examples}
 
-    def ordinary_models(self) -> "list[Specification]":
+    def ordinary_models(self) -> list[Specification]:
         """Neither from scratch nor trained for longer."""
         fine_tuned = self.models(encoder=self.encoder)
         return [one for one in fine_tuned if one.schedule == self.schedule_of(one.task, self.encoder)]
@@ -367,15 +335,15 @@ class Hao2019(ChapterParameters):
         schedule = super().schedule_of(task, self.encoder)
         if encoder == self.encoder or self.epochs:
             return schedule
-        return dataclasses.replace(schedule, epochs=self.scratch_epochs[task])
+        return replace(schedule, epochs=self.scratch_epochs[task])
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         most = self.examples_of(task)
         examples, usual = min(rows, most or rows), self.schedule_of(task, encoder)
         schedules = [(usual, self.states if task in self.followed else 0)]
         if task == self.long_task and encoder == self.encoder:
-            finished, long = (dataclasses.replace(usual, epochs=count) for count in accumulate(self.long_epochs))
-            continued = dataclasses.replace(finished, further_epochs=self.long_epochs[1])
+            finished, long = (replace(usual, epochs=count) for count in accumulate(self.long_epochs))
+            continued = replace(finished, further_epochs=self.long_epochs[1])
             schedules += [(finished, 0)] if finished.epochs > usual.epochs else []
             schedules += [(long, self.states), (continued, self.states)]
         trainings = []
@@ -407,7 +375,7 @@ class Singh2020(ChapterParameters):
     matched_examples: PositiveInt = 673
     # How many layers are re-initialised from the top, or what share of them, beside none and all; every number when
     # None. More than the encoder has is left out.
-    depths: tuple[NonNegativeInt | Share, ...] | None = None
+    depths: tuple[Layers, ...] | None = None
     min_steps: NonNegativeInt = 0  # of a training: few examples are read more often
     # The smaller sizes of `sized` tasks again, with as many steps as the most examples have, and no layer, so many and
     # all layers re-initialised.
@@ -432,14 +400,11 @@ class Singh2020(ChapterParameters):
         return sorted({0, depth, *counts} & {*range(depth + 1)})
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        schedule, sizes = self.schedule_of(task, encoder), self.sizes(task, rows)
-        counts = {size: {0} for size in sizes}
-        every = set(self.reinitialised(depth))
-        for size in sizes if task in self.sized else sizes[:1]:
-            counts[size] |= every
+        schedule, sizes, every = self.schedule_of(task, encoder), self.sizes(task, rows), self.reinitialised(depth)
+        counts = {size: every if task in self.sized else [0] for size in sizes} | {sizes[0]: every}
         if task in self.matched:
-            counts.setdefault(min(self.matched_examples, sizes[0]), set()).update(every)
-        models = [(size, count, self.min_steps, False) for size, some in counts.items() for count in sorted(some)]
+            counts[min(self.matched_examples, sizes[0])] = every
+        models = [(size, count, self.min_steps, False) for size, some in counts.items() for count in some]
         if self.equal_steps_depth is not None and task in self.sized:
             most = _lengthened(schedule, sizes[0], self.min_steps).steps(sizes[0])
             again = sorted({0, self.equal_steps_depth, depth} & {*range(depth + 1)})
@@ -466,7 +431,7 @@ def _lengthened(schedule: Schedule, examples: int, steps: int) -> Schedule:
     """The schedule with as many whole epochs as so many steps need, where it has fewer."""
     if schedule.steps(examples) >= steps:
         return schedule
-    return dataclasses.replace(schedule, epochs=math.ceil(steps / math.ceil(examples / schedule.batch_size)))
+    return replace(schedule, epochs=math.ceil(steps / math.ceil(examples / schedule.batch_size)))
 
 
 class Merchant2020(ChapterParameters):
@@ -479,32 +444,25 @@ class Merchant2020(ChapterParameters):
     pretrained: tuple[EncoderName, ...] = Field(min_length=1)
     # The highest frozen layers (Figure 3; 0: the embeddings alone) and the numbers of layers kept (Figure 4), or shares
     # of the layers, beside nothing frozen and all kept. More than the encoder has is left out.
-    frozen: tuple[NonNegativeInt | Share, ...] = ()
-    truncated: tuple[PositiveInt | Share, ...] = ()
+    frozen: tuple[Layers, ...] = ()
+    truncated: tuple[Annotated[float, Field(gt=0, lt=1)] | PositiveInt, ...] = ()
     ablated: SomeTasks | None = None  # for which encoders are frozen and truncated; all when None
     halved: SomeTasks = ()  # other tasks, for which they are at half of the layers alone
-    edge_tasks: tuple[str, ...] = Field(min_length=1)
+    edge_tasks: tuple[EdgeTask, ...] = Field(min_length=1)
     # Of the edge probes: training targets at most, and how they are trained.
     probe_targets: Annotated[int, Field(ge=20)]
     probe_learning_rate: PositiveFloat = 1e-4
     probe_validate_every: PositiveInt = 500
-    probe_validate_every_of: dict[str, PositiveInt] = {}  # edge-probing task to its own
+    probe_validate_every_of: dict[EdgeTask, PositiveInt] = {}  # edge-probing task to its own
     probe_validations: PositiveInt = 200
     probe_width: PositiveInt = 256
     probe_seeds: tuple[Seed, ...] = Field(min_length=1, default=(0,))
-    codelength_tasks: tuple[str, ...] = Field(min_length=1)  # of `edge_tasks`
+    codelength_tasks: tuple[EdgeTask, ...] = Field(min_length=1)  # of `edge_tasks`
     structural_sentences: Annotated[int, Field(ge=4)]  # on which structural probes are trained, at most
     # Of each input on which similarity is measured, at most.
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
     similarity_examples: PositiveInt = 1000
     max_tokens: Annotated[int, Field(ge=4)] = 128  # a sentence that probes read is cut to
-
-    @field_validator("edge_tasks", "codelength_tasks", "probe_validate_every_of")
-    @classmethod
-    def _known_edge_tasks(cls, value):
-        for name in value:
-            catalogue.find_edge_task(name)
-        return value
 
     @model_validator(mode="after")
     def _consistent(self):
@@ -518,25 +476,21 @@ class Merchant2020(ChapterParameters):
     def encoders_used(self) -> tuple[str, ...]:
         return self.pretrained
 
-    def probed(self) -> "list[Specification]":
+    def probed(self) -> list[Specification]:
         """The models that were fine-tuned from `encoder`, without frozen or removed layers."""
         return self.models(encoder=self.encoder, frozen=(), truncated=None)
 
-    def fine_tuned_on(self, model: str) -> "list[Specification]":
+    def fine_tuned_on(self, model: str) -> list[Specification]:
         """Those of `probed` of a task; none for the name of the pre-trained encoder."""
         return [one for one in self.probed() if one.task == model]
 
     def probe_of(self, edge_task: str) -> dict:
         """The settings of an edge probe, as `papers.merchant2020_probes.edge_probing` takes them."""
-        return {
-            "targets": self.probe_targets,
-            "seeds": self.probe_seeds,
-            "learning_rate": self.probe_learning_rate,
-            "validate_every": self.probe_validate_every_of.get(edge_task, self.probe_validate_every),
-            "max_validations": self.probe_validations,
-            "projection": self.probe_width,
-            "hidden": self.probe_width,
-        }
+        often = self.probe_validate_every_of.get(edge_task, self.probe_validate_every)
+        training = {"learning_rate": self.probe_learning_rate, "validate_every": often}
+        shape = {"projection": self.probe_width, "hidden": self.probe_width}
+        limits = {"targets": self.probe_targets, "max_validations": self.probe_validations}
+        return {**limits, **training, **shape, "seeds": self.probe_seeds}
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
@@ -622,12 +576,12 @@ class KnownTruth(ChapterParameters):
         spans = [(layer, layer) for layer in range(1, depth + 1)]
         spans += [(layer, layer + 1) for layer in range(1, depth)] if self.neighbours else []
         frozen = [tuple(one for one in range(depth + 1) if not low <= one <= high) for low, high in spans]
-        kinds = [{"schedule": dataclasses.replace(schedule, epochs=dose * schedule.epochs)} for dose in self.doses]
+        kinds = [{"schedule": replace(schedule, epochs=dose * schedule.epochs)} for dose in self.doses]
         kinds += [{"schedule": schedule, "frozen": layers} for layers in frozen]
         kinds += [{"schedule": schedule, "shuffled_labels": True}]
         return [{"seed": seed, "examples": self.examples_of(task)} | kind for seed in self.seeds for kind in kinds]
 
-    def ordinary_models(self) -> "list[Specification]":
+    def ordinary_models(self) -> list[Specification]:
         """All layers fine-tuned, on the true labels, to dose 1."""
         whole = self.models(task=self.tasks, frozen=(), shuffled_labels=False)
         return [one for one in whole if one.schedule == self.schedule_of(one.task, self.encoder)]
@@ -691,8 +645,7 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     """A chapter's parameters: the profile's values, with those overrides that are not None instead.
 
     Another `encoder` alone is compared, and its independent one has its shape and random weights, unless the overrides
-    name others. Refused in one sentence: a chapter, profile or parameter that does not exist, or a value that does not
-    fit.
+    name others. Refused: a chapter, profile or parameter that does not exist, or a value that does not fit.
 
     Example:
         >>> settings(1, "tiny", seeds=[7, 8]).seeds
@@ -706,9 +659,7 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
         values = {name: value for name, value in content["all"].items() if name in fields} | content["chapters"][number]
     except (yaml.YAMLError, KeyError, TypeError) as error:
-        raise ParameterError(
-            f"{file} cannot be read: it needs `all`, and chapter {number} under `chapters`."
-        ) from error
+        raise ParameterError(f"{file} is no YAML with `all`, and chapter {number} under `chapters`.") from error
     if encoder := overrides.get("encoder"):
         following = {"encoders": [encoder], "pretrained": [encoder], "independent": f"random:{encoder}"}
         values |= {name: value for name, value in following.items() if name in fields}
@@ -748,10 +699,8 @@ def check_device(parameters: ChapterParameters) -> None:
         import torch
 
         if not torch.cuda.is_available():
-            raise ParameterError(
-                "This run asks for a GPU and there is none here: run it on a machine with one, see what it would take "
-                "with --dry-run, or pass -p device=cpu to run it all the same."
-            )
+            where = "run it on a machine with one, or pass -p device=cpu"
+            raise ParameterError(f"This run asks for a GPU and there is none here (--dry-run says how long): {where}.")
 
 
 # --- parameters on the command line -----------------------------------------------------------------------------------
@@ -761,22 +710,22 @@ class _Loader(yaml.SafeLoader):
     """YAML with the numbers of version 1.2, where 010 is ten and 1:30 is a text."""
 
 
-_INTEGER = r"[-+]?[0-9]+$"
 _FRACTION = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in kinds if not tag.endswith((":int", ":float"))]
     for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-for _kind, _pattern in (("int", _INTEGER), ("float", _FRACTION)):
+for _kind, _pattern in (("int", r"[-+]?[0-9]+$"), ("float", _FRACTION)):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(_pattern), [*"-+.0123456789"])
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
 
 
 def parse_parameters(pairs: list[str]) -> dict:
-    """``name=value`` pairs, values read as YAML; a pair without one of the two is refused.
+    """``name=value`` pairs, values read as YAML, of which a list needs no brackets; a pair without one of the two is
+    refused.
 
     Example:
-        >>> parse_parameters(["tasks=[rte, mrpc]", "epochs=3", "seeds=[010]"])
+        >>> parse_parameters(["tasks=rte,mrpc", "epochs=3", "seeds=[010]"])
         {'tasks': ['rte', 'mrpc'], 'epochs': 3, 'seeds': [10]}
     """
     parsed = {}
@@ -784,6 +733,8 @@ def parse_parameters(pairs: list[str]) -> dict:
         name, _, value = pair.partition("=")
         if name in parsed:
             raise ValueError(f"{name} is named twice: write all its values after one name.")
+        if re.match(r"[^\[{'\"].*,(?!\w+=)", value):
+            value = f"[{value}]"
         try:
             parsed[name] = yaml.load(value, Loader=_Loader)
         except yaml.YAMLError as error:

@@ -81,7 +81,7 @@ def run(
     if dry_run:
         _say_plan(number, [settings(number, profile, **overrides)])
         return
-    folder = execution.run(number, profile, overrides, force, typer.echo)
+    folder = execution.execute(execution.of_chapter(number, profile, overrides), force, typer.echo)
     if page:
         from fivelenses.book import build, pages
 

@@ -5,11 +5,11 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import joblib
@@ -39,11 +39,10 @@ from fivelenses.files import (
     runs_folder,
 )
 from fivelenses.pairing import read_cells
-from fivelenses.processes import repeated, workers
+from fivelenses.processes import workers
 
 CARDS = [Path(__file__).parent / "book" / "templates" / name for name in ("cards.html", "macros.html")]
 EXECUTED = "notebook.ipynb"
-PROGRESS = "progress.log"  # beside the executed notebook, while it runs: a line for each event
 # Seconds for what a cell printed to arrive. On a busy machine it can be late, and papermill gives it four, after
 # which it ends a run of hours at its last cell.
 OUTPUT_PATIENCE = 600
@@ -57,13 +56,8 @@ def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 @dataclass(frozen=True)
 class Job:
-    """A chapter's notebook to be executed.
-
-    Attributes:
-        chapter, profile, parameters: what is run.
-        overrides: the parameters that are not the profile's, as the chapter has read them.
-        place: the folder of the run.
-        committed: the folder of the committed records that it reads, None for a run that may measure.
+    """A chapter's notebook to be executed: with which parameters, of which `overrides` are not the profile's; the
+    folder of the run; and that of the committed records that it reads, None for a run that may measure.
     """
 
     chapter: Chapter
@@ -75,12 +69,9 @@ class Job:
 
     @property
     def digest(self) -> str:
-        """Of all that the run is made from: its parameters, the notebook's code, the library's code that this runs
-        (what it imports, directly or not, what it measures with, the table of tasks, and the cards of claims), and the
-        committed records that it reads or else the encoders that the project ships.
-
-        Prose, docstrings and comments change nothing; neither does code that fine-tunes or runs notebooks, whose work
-        is in the records.
+        """Of all that the run is made from: its parameters; the code, without docstrings and comments, of the notebook
+        and of what it imports or measures with; the table of tasks and the cards of claims; and the committed records
+        that it reads, or else the encoders that the project ships.
         """
         cells = [cell.source.strip() for cell in code_cells(nbformat.read(self.chapter.notebook, as_version=4))]
         modules = {name for source in cells for name in records.imported_by(source)}
@@ -96,10 +87,10 @@ class Job:
     @property
     def reason(self) -> str:
         """Why it has to be executed: an empty string when its last run is current."""
-        if not (self.place / "run.json").is_file():
-            return "there is no run"
         try:
             facts = json.loads((self.place / "run.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return "there is no run"
         except ValueError:
             return "its run.json is damaged"
         if facts.get("digest") != self.digest:
@@ -132,31 +123,12 @@ def committed_page(committed: Path) -> Path:
     return runs_folder() / "published" / committed.parent.name / committed.name
 
 
-def run(
-    number: int,
-    profile: str,
-    overrides: Mapping | None = None,
-    force: bool = False,
-    log: Callable[[str], None] = print,
-) -> Path:
-    """Execute a chapter's notebook unless its last run is current (or with `force`), and return the run's folder.
-
-    The run is made in a folder beside and takes its place when whole; checkpoints and records that were made before a
-    kill are not made again. Refused in one sentence, which `log` does not get: a parameter that does not exist or fit,
-    an encoder or a table that cannot be read, a notebook that fails.
-    """
-    job = of_chapter(number, profile, overrides)
-    execute(job, force, log)
-    return job.place
-
-
 def run_all(profile: str | None = None, force: bool = False, committed: Sequence[Path] = ()) -> None:
     """Every chapter that has a profile, on it, and the pages of committed records (their folders), side by side, one
     per core; after all have ended, the first failure is raised.
     """
-    local = [of_chapter(chapter.number, profile) for chapter in (chapters_on(profile) if profile else ())]
-    jobs = [job for job in local if force or job.reason]
-    jobs += [job for job in map(of_records, committed) if job.reason]
+    jobs = [of_chapter(chapter.number, profile) for chapter in (chapters_on(profile) if profile else ())]
+    jobs = [job for job in (*jobs, *map(of_records, committed)) if job.reason or (force and job.committed is None)]
     for chapter in CHAPTERS.values():
         check_pair(chapter)
     if not jobs:
@@ -179,9 +151,12 @@ def check_pair(chapter: Chapter) -> None:
         raise RunError(f"{chapter.slug}.ipynb and {chapter.slug}.py differ, or one is missing: run `make pair`.")
 
 
-def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -> None:
-    """Execute a notebook where there is a reason to, and put the whole run in its place, which no other process does
-    meanwhile.
+def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -> Path:
+    """Execute a chapter's notebook unless its last run is current (or with `force`), and return the run's folder.
+
+    The run is made in a folder beside and takes its place when whole; checkpoints and records that were made before a
+    kill are not made again. Refused in one sentence, which `log` does not get: an encoder or a table that cannot be
+    read, a notebook that fails.
     """
     check_pair(job.chapter)
     name, started = f"Chapter {job.chapter.number}, {job.profile}", time.monotonic()
@@ -190,7 +165,7 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
         reason = job.reason or ("asked for" if force else "")
         if not reason:
             log(f"{name}: current, in {job.place}")
-            return
+            return job.place
         if job.committed is None:
             from fivelenses.inputs import check_inputs
 
@@ -207,6 +182,7 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
         shutil.rmtree(job.place, ignore_errors=True)
         made.rename(job.place)
     log(f"{name}: done in {time.monotonic() - started:.0f} s, in {job.place}")
+    return job.place
 
 
 def _complete_facts(job: Job, folder: Path, digest: str) -> None:
@@ -226,36 +202,23 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
     """Execute a notebook, leave the copy with outputs, and return what went wrong and where; "" where nothing did."""
     import papermill
 
-    executed, notebook = folder / EXECUTED, job.chapter.notebook
+    executed, notebook, parameters = folder / EXECUTED, job.chapter.notebook, {"profile": job.profile, **job.overrides}
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {RUN_FOLDER_VARIABLE: str(folder), "OMP_WAIT_POLICY": "PASSIVE"}
     if job.committed is not None:
         environment |= {RECORDS_VARIABLE: str(job.committed), "OMP_NUM_THREADS": "1"}
     options = {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": OUTPUT_PATIENCE}
     options["extra_arguments"] = ["--log-level=ERROR"]  # a kernel warns that its ports are not encrypted
-    parameters = {"profile": job.profile, **job.overrides}
-    with mock.patch.dict(os.environ, environment), _followed(folder / PROGRESS, log):
+    options["stdout_file"] = SimpleNamespace(write=lambda text: [*map(log, text.splitlines())], flush=bool)
+    with mock.patch.dict(os.environ, environment):
         try:
-            papermill.execute_notebook(notebook, executed, parameters, cwd=notebook.parent, **options)
+            made = papermill.execute_notebook(notebook, executed, parameters, cwd=notebook.parent, **options)
         except papermill.PapermillExecutionError as error:
             first = error.source.strip().splitlines()[0]
             return f"the cell that begins {first!r} failed, {error.ename}: {error.evalue} (see {executed})."
         except Exception as error:  # a kernel that died, or a notebook that papermill cannot run
             return f"papermill failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    (folder / PROGRESS).unlink()
+    for cell in code_cells(made):  # progress is no part of the page
+        cell.outputs = [one for one in cell.outputs if one.get("name") != "stdout"]
+    nbformat.write(made, executed)
     return ""
-
-
-@contextmanager
-def _followed(file: Path, log: Callable[[str], None]) -> Iterator[None]:
-    """Pass on the lines of a file that grows while the block runs."""
-    file.touch()
-    with file.open(encoding="utf-8") as lines:
-
-        def pass_on() -> None:
-            for line in lines:
-                log(line.rstrip("\n"))
-
-        with repeated(pass_on, 0.5):
-            yield
-        pass_on()

@@ -1,8 +1,6 @@
 """What a run, or a sweep, reads and trains: checked before anything starts, or printed by a dry run with about how long
-it takes.
-
-Time is that of the chapter's published run, scaled by work: the parameters in the layers × the training and development
-examples that pass through them, summed over models.
+it takes: the time of the chapter's published run, scaled by the parameters in the layers × the examples that pass
+through them, summed over models.
 """
 
 import contextlib
@@ -20,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from fivelenses import records, tasks
-from fivelenses.chapters import ChapterParameters, ParameterError
+from fivelenses.chapters import ChapterParameters, ParameterError, find_chapter
 from fivelenses.checkpoints.store import Store
 from fivelenses.comparison import check_tokens
 from fivelenses.exhibits import counted
@@ -38,7 +36,6 @@ SHAPES = {"bert-base": (12, 768), "bert-large": (24, 1024), "multiberts": (12, 7
 SHAPES |= {"mpnet-base": (12, 768), "MiniLM-L6": (6, 384), "MiniLM-L3": (3, 384)}
 MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522
-HUB_NAME = re.compile(r"(random:)?[\w.-]+(/[\w.-]+)?")
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
@@ -46,10 +43,8 @@ HUB_NAME = re.compile(r"(random:)?[\w.-]+(/[\w.-]+)?")
 
 def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print) -> None:
     """Refuse, before a run starts, encoders that cannot be studied or read fewer tokens than it asks for, examples too
-    few to be compared, and a disk that is nearly full.
-
-    `log` gets a line on each table of the reader's own, with the examples of each class, and on each encoder that was
-    fine-tuned before.
+    few to be compared, and a disk that is nearly full. `log` gets a line on each table of the reader's own, and on each
+    encoder that was fine-tuned before.
     """
     folder = next(place for place in (store_folder(), *store_folder().parents) if place.exists())
     if (free := shutil.disk_usage(folder).free) < MIN_DISK:
@@ -63,9 +58,7 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
             log(f"{name}: its old head ({heads[0]}) is left out, and each model's new one is drawn by its seed")
         most, asked = encoders.positions(shape), getattr(parameters, "max_tokens", 0)
         if most is not None and most < asked:
-            raise ParameterError(
-                f"max_tokens is {asked} and {name} reads {most} tokens at most: pass -p max_tokens={most}."
-            )
+            raise ParameterError(f"{name} reads {most} tokens at most: pass -p max_tokens={most}, not {asked}.")
     for name, (compared, limit) in product(parameters.encoders_used(), parameters.sets_compared()):
         _check_compared(name, compared, limit, parameters)
 
@@ -97,31 +90,28 @@ def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
         lines |= dict.fromkeys(f"encoder: {_encoder(name)}" for name in parameters.encoders_read())
         also = parameters.also_read if parameters.source == "hub" else ()
         lines |= dict.fromkeys(f"data: {_data(parameters, name)}" for name in (*parameters.tasks_trained(), *also))
-    unknown = {name for one in runs for name in one.encoders_used() if _shape(name) is None}
-    if unknown:
-        return [*lines, f"{', '.join(sorted(unknown))} is not at hand, so the models and their time are not known"]
-    models = pd.DataFrame(row for parameters in runs for row in _models(parameters))
+    try:
+        models = pd.DataFrame(row for parameters in runs for row in _models(parameters))
+    except SourceError as error:
+        return [*lines, f"The models and their time are not known: {error}"]
     models = models.drop_duplicates(["encoder", "task", "training"])
     for (encoder, task), rows in models.groupby(["encoder", "task"], sort=False):
-        stored, (_, width) = int(rows["stored"].sum()), _shape(encoder)
-        gigabytes = 4 * (_size(encoder) + VOCABULARY * width) * (len(rows) - stored) / 1e9
+        missing = rows[~rows["stored"]]
         line = (
-            f"{encoder}, {tasks.find(task).title}: {counted(len(rows) - stored, 'model')} to train ({stored} in "
-            f"the store) on {_range(rows['examples'])} examples, {_range(rows['epochs'])} epochs, "
-            f"{gigabytes:.1f} GB of disk"
+            f"{encoder}, {tasks.find(task).title}: {counted(len(missing), 'model')} to train "
+            f"({len(rows) - len(missing)} in the store) on {_range(rows['examples'])} examples, "
+            f"{_range(rows['epochs'])} epochs, {missing['bytes'].sum() / 1e9:.1f} GB of disk"
         )
         lines[line] = None
-    return [*lines, _time(number, _work(models))]
+    return [*lines, _time(number, models["work"].sum())]
 
 
 def _encoder(name: str) -> str:
     try:
-        encoder = encoders.locate(name)
-    except SourceError:
-        if not HUB_NAME.fullmatch(name):
-            raise
-        return f"{name}, from the hub, which cannot be read now"
-    return f"{name}, " + ("on this machine" if encoder.revision is None else f"from the hub, {encoder.revision}")
+        revision = encoders.locate(name).revision
+    except SourceError as error:
+        return f"{name}, not at hand ({error})"
+    return f"{name}, " + ("on this machine" if revision is None else f"from the hub, {revision}")
 
 
 def _data(parameters: ChapterParameters, name: str) -> str:
@@ -133,7 +123,7 @@ def _data(parameters: ChapterParameters, name: str) -> str:
     # Running text has no training examples: it is measured on alone.
     split = "train" if "train" in task.sizes else next(iter(task.sizes))
     if not mirror():
-        place = " ".join(filter(None, (task.repository, task.config)))
+        place = f"{task.repository} {task.config}".strip()
         return f"{task.title} from the hub, {place}, revision {task.revision}, {task.sizes[split]:,} examples ({split})"
     try:
         return f"{task.title} from the mirror: {tasks.load(name, parameters.source).provenance(split)}"
@@ -142,64 +132,48 @@ def _data(parameters: ChapterParameters, name: str) -> str:
 
 
 @cache
-def _shape(encoder: str) -> tuple[int, int] | None:
-    """The number and the width of an encoder's layers; None where they are not known and cannot be read."""
+def _shape(encoder: str) -> tuple[int, int]:
+    """The number and the width of an encoder's layers."""
     if miniature := MINIATURE.search(encoder):
         return int(miniature[1]), int(miniature[2])
     if known := [shape for part, shape in SHAPES.items() if part in encoder]:
         return known[0]
-    with contextlib.suppress(SourceError):
-        config = encoders.config(encoders.locate(encoder))
-        return config.num_hidden_layers, config.hidden_size
-
-
-def _size(encoder: str) -> int:
-    """The parameters of an encoder's layers, without biases and norms: 12 times the square of the width in each."""
-    layers, width = _shape(encoder)
-    return 12 * layers * width**2
+    config = encoders.config(encoders.locate(encoder))
+    return config.num_hidden_layers, config.hidden_size
 
 
 def _models(parameters: ChapterParameters) -> Iterator[dict]:
-    """Each model of a run: what it is trained on, and whether the store has it."""
+    """Each model of a run: what it is trained on, how much work and disk it takes, and whether the store has it."""
     for encoder, name in product(parameters.encoders_used(), parameters.tasks_trained()):
+        layers, width = _shape(encoder)
+        size = 12 * layers * width**2  # parameters of the layers, without biases and norms
         sizes, stored = tasks.find(name).sizes, repeat(False)
         # Elsewhere the table is on the hub, from which a dry run fetches nothing.
         if tasks.find(name).own or parameters.source == "toyworld" or mirror():
             with contextlib.suppress(SourceError):  # `_data` has named what the mirror lacks
                 sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
                 stored = [Store().place(one).is_dir() for one in parameters.specifications_of(name, encoder)]
-        trainings = parameters.trainings(name, encoder, sizes["train"], _shape(encoder)[0])
+        trainings = parameters.trainings(name, encoder, sizes["train"], layers)
         for training, is_stored in zip(trainings, stored, strict=False):
-            yield {
-                "encoder": encoder,
-                "task": name,
-                "training": str(training),
-                "examples": min(sizes["train"], training["examples"] or sizes["train"]),
-                "epochs": training["schedule"].all_epochs,
-                "evaluation_examples": sizes["validation"],
-                "stored": is_stored,
-            }
-
-
-def _work(models: pd.DataFrame) -> float:
-    read = models["examples"] * models["epochs"] + models["evaluation_examples"]
-    return float((models["encoder"].map(_size) * read).sum())
+            examples = min(sizes["train"], training["examples"] or sizes["train"])
+            row = {"encoder": encoder, "task": name, "training": str(training), "stored": is_stored}
+            row |= {"examples": examples, "epochs": training["schedule"].all_epochs}
+            row["work"] = size * (examples * row["epochs"] + sizes["validation"])
+            yield row | {"bytes": 4 * (size + VOCABULARY * width)}
 
 
 def _time(number: int, work: float) -> str:
-    """What the published run took, times the work of this one over its own."""
+    """What the published run took, times this work over its own."""
     files = sorted(records.committed_folder().glob(f"*/{number}-*/run.json"))
-    published = [(file, facts) for file in files if (facts := json.loads(file.read_text("utf-8")))["leads"]]
-    if not published:
+    leading = [facts for file in files if (facts := json.loads(file.read_text("utf-8")))["leads"]]
+    if not leading:
         return "no published run of this chapter says how long it takes"
-    file, facts = published[0]
-    models = pd.read_parquet(file.with_name("models.parquet"))
-    # The table has the ordinary models, and the others take about as much.
-    times = work / _work(models) * len(models) / len(facts["specifications"])
-    took = timedelta(seconds=round(facts["seconds"] + facts["training_seconds"]))
+    published = find_chapter(number).parameters(**leading[0]["parameters"])
+    times = work / sum(row["work"] for row in _models(published))
+    took = timedelta(seconds=round(leading[0]["seconds"] + leading[0]["training_seconds"]))
     here = timedelta(minutes=max(1, round(times * took / timedelta(minutes=1))))
     return (
-        f"about {times:.2g} times the published run's {took} ({facts['device']}), "
+        f"about {times:.2g} times the published run's {took} ({leading[0]['device']}), "
         f"so {here} (h:mm:ss) on such a machine, within a factor of two; less on a GPU"
     )
 

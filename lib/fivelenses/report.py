@@ -11,8 +11,8 @@ from fivelenses import judging
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import BookRun, local_runs, published_runs
-from fivelenses.catalogue import find, is_task
-from fivelenses.chapters import Chapter, ParameterError, chapters_on, settings
+from fivelenses.catalogue import find
+from fivelenses.chapters import Chapter, ParameterError, chapters_on
 from fivelenses.execution import EXECUTED, Job, execute, of_chapter
 from fivelenses.exhibits import counted
 from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
@@ -21,14 +21,14 @@ from fivelenses.tasks import own
 
 
 def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping | None = None) -> list[Job]:
-    """The runs of a report on an encoder, every parameter checked; a task that no chapter has is refused.
+    """The runs of a report on an encoder, every parameter checked.
 
     Args:
         encoder: a name as `models.encoders` understands it: of the hub, a folder, an entry of the mirror.
         profile: whose data, schedules and sizes are used.
         tasks: the tasks of interest, tables of the reader's own among them (`fivelenses.tasks.own`). A chapter runs
             those among its own, and such tables where it takes them; one that has none of them, or cannot be run on so
-            few, keeps its own, since its paper's claims are about those.
+            few, keeps its own, since its paper's claims are about those. Refused: one that no chapter runs.
         given: other parameters, the same in all chapters.
 
     Example:
@@ -36,19 +36,15 @@ def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: 
         >>> jobs[0].chapter.number, jobs[0].overrides["tasks"], "tasks" in jobs[1].overrides
         (1, ['rte', 'sst2'], False)
     """
-    tables = [name for name in map(own.name_of, tasks) if is_task(name) and find(name).own]
-    usual = {chapter.number: settings(chapter.number, profile).tasks for chapter in chapters_on(profile)}
-    known = set().union(*usual.values(), tables)
-    if unknown := [task for task in map(own.name_of, tasks) if task not in known]:
-        raise ParameterError(
-            f"No chapter has the task {unknown[0]!r} on {profile}: name some of {', '.join(sorted(known))}."
-        )
     overrides, jobs = {"encoder": encoder, **(given or {})}, []
-    for number, names in usual.items():
-        narrowed = [*tables, *(task for task in names if task in tasks)]
+    names = [own.name_of(task) for task in tasks]
+    for number in (chapter.number for chapter in chapters_on(profile)):
         jobs.append(of_chapter(number, profile, overrides))
+        narrowed = [name for name in names if name in jobs[-1].parameters.tasks or find(name).own]
         with contextlib.suppress(ParameterError):  # of a chapter that has none of them, or needs more
             jobs[-1] = of_chapter(number, profile, overrides | {"tasks": narrowed})
+    if unused := {*names} - {name for job in jobs for name in job.parameters.tasks}:
+        raise ParameterError(f"No chapter runs the task {unused.pop()!r} on {profile}: leave it out.")
     return jobs
 
 
@@ -70,17 +66,16 @@ def report(
     jobs = plan(encoder, profile, tasks, given)
     read = check_encoder(encoder, projections=True)
     shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}"
+    runs, notes, failures, name = [], [], [], f"{profile}-{encoder.replace('/', '-')}"
     deep = [job for job in jobs if read.num_hidden_layers >= job.parameters.fewest_layers]
-    notes = [f"Chapter {job.chapter.number} is left out: it needs more layers." for job in jobs if job not in deep]
+    notes += [f"Chapter {job.chapter.number} is left out: it needs more layers." for job in jobs if job not in deep]
     own_tasks = [job.chapter.number for job in deep if tasks and "tasks" not in job.overrides]
     notes += [f"Chapter {number} keeps its own tasks." for number in own_tasks]
     for line in (f"{encoder}: {shape}", *notes):
         log(line)
-    runs, failures, name = [], [], f"{profile}-{encoder.replace('/', '-')}"
     for job in deep:
         try:
-            execute(job, log=log)
-            runs.append(BookRun(job.chapter, profile, job.place, name, leads=False))
+            runs.append(BookRun(job.chapter, profile, execute(job, log=log), name, leads=False))
         except (RunError, ValueError) as error:
             # What a notebook says names its chapter.
             chapter = f"Chapter {job.chapter.number}, {profile}: "

@@ -1,6 +1,5 @@
 """A run as a notebook sees it: parameters, records, exhibits, claims.
 
-`measure` gives a record if it is there and current, and measures otherwise; all that follows is a function of records.
 A published run reads committed records and its parameters from its ``run.json``, and imports no library that trains.
 """
 
@@ -15,7 +14,6 @@ from html import escape
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 from IPython.display import HTML, Markdown, display
@@ -29,10 +27,6 @@ from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, records_fold
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.records import Identity, Missing
 
-if TYPE_CHECKING:
-    from fivelenses.checkpoints.specification import Specification
-    from fivelenses.checkpoints.store import Checkpoint
-
 NOTHING = "there is nothing to measure"
 # What a parameter's value can be; everything else in a notebook's namespace is none.
 PLAIN = (str, int, float, bool, list, tuple, dict)
@@ -40,18 +34,8 @@ PLAIN = (str, int, float, bool, list, tuple, dict)
 
 @dataclass
 class Run:
-    """One execution of a chapter.
-
-    Attributes:
-        chapter, profile, settings: what is run.
-        folder: where exhibits, verdicts and facts are written.
-        committed: the folder of a published run's records; None for a run that may measure.
-        exhibits, claims: those so far.
-        excluded: why tasks that were not learned take no part in claims (`judging.unlearned`).
-        used: the records so far, by the name of their file.
-        not_measured: why a measurement was not made, by its name.
-        outdated: measurements of a published run whose code has changed since.
-        checkpoints: those that were trained or checked so far.
+    """One execution of a chapter: what is run, the folder that it writes to, that of a published run's records
+    (`committed`, None for a run that may measure), and what came of it so far.
     """
 
     chapter: Chapter
@@ -61,11 +45,11 @@ class Run:
     committed: Path | None = None
     exhibits: list[Exhibit] = field(default_factory=list)
     claims: list[tuple[Claim, Verdict]] = field(default_factory=list)
-    excluded: dict[str, str] = field(default_factory=dict)
-    used: dict[str, records.Record] = field(default_factory=dict)
-    not_measured: dict[str, str] = field(default_factory=dict)
-    outdated: list[str] = field(default_factory=list)
-    checkpoints: dict["Specification", "Checkpoint"] = field(default_factory=dict)
+    excluded: dict[str, str] = field(default_factory=dict)  # why tasks take no part in claims (`judging.unlearned`)
+    used: dict[str, records.Record] = field(default_factory=dict)  # by the name of the file
+    not_measured: dict[str, str] = field(default_factory=dict)  # why, by the measurement's name
+    outdated: list[str] = field(default_factory=list)  # published measurements whose code has changed since
+    checkpoints: dict = field(default_factory=dict)  # trained or checked, by specification
 
     @property
     def name(self) -> str:
@@ -73,12 +57,8 @@ class Run:
         return self.chapter.paper or self.chapter.slug.partition("-")[2]
 
     def log(self, line: str) -> None:
-        """One line of progress: to the run's log, where a runner in front shows it; printed when there is none."""
-        if RUN_FOLDER_VARIABLE in os.environ:
-            with (self.folder / "progress.log").open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-        else:
-            print(line)
+        """One line of progress, which a runner in front takes out of the page."""
+        print(f"{line}\n", end="", flush=True)  # whole, whatever another thread prints
 
     # --- measurements -------------------------------------------------------------------------------------------------
 
@@ -93,19 +73,17 @@ class Run:
         """The record that a function measures: read if it is there and current, measured and kept otherwise; missing
         where a published run does not have it, or there is nothing to measure.
 
-        The function is imported only to measure. Its parameters are filled in by name, from `given` first and from the
-        chapter's parameters otherwise. `checkpoints` are the fine-tuned models, trained when they are first needed, and
-        are a sequence; `device` and `log` are where it runs and whom it tells, and do not make another record.
+        The function's parameters are filled in by name, from `given` and the chapter's; `checkpoints`, a sequence, are
+        the fine-tuned models; `device` and `log` do not make another record.
 
         Args:
             function: the name of one in the chapter's `measures`; it returns one table, or several by name.
-            of: the models that are measured, by fields of their specifications (`ChapterParameters.models`); all of the
-                chapter when None. Or what gives the specifications: if it takes a parameter of `over`, each value is
-                measured on its own models.
-            each: names of a specification's fields: models that agree in these are measured together, and each group
-                is a file of its own, so that a measurement that was interrupted goes on where it was.
-            over: a parameter of the function to the values that are measured one after another, likewise; or these
-                arguments one after another; or a function that gives either, which a published run does not ask.
+            of: fields of the models' specifications (`ChapterParameters.models`), by default all; or a function that
+                gives the specifications, for each value of a parameter of `over` that it takes.
+            each: fields of a specification: models that agree in these are measured together and are a file of their
+                own, so that a measurement that was interrupted goes on where it was.
+            over: values of parameters, of which every combination is measured likewise; or the combinations; or a
+                function that gives either, which a published run does not call.
             given: parameters of the function that are not the chapter's.
 
         Refused: a name that the chapter does not measure, and a damaged record of a published run.
@@ -162,22 +140,20 @@ class Run:
 
     def _part(self, function: Callable, arguments: dict, group: list | None, groups: list) -> dict[str, records.Record]:
         """The tables of one part by name: read if they are there and whole, measured otherwise."""
-        taken = {*inspect.signature(function).parameters} - {"device"}
-        arguments = {name: value for name, value in self.settings if name in taken} | arguments
+        taken = inspect.signature(function).parameters
+        arguments = {name: one for name, one in self.settings if name in taken and name != "device"} | arguments
         described = json.loads(json.dumps(arguments))
         if self.settings.source == "toyworld":
             described["toyworld"] = records.toy_world_digest()
         if {"encoder", "encoders", "pretrained", "independent"} & {*arguments}:
-            from fivelenses.models import encoders
+            from fivelenses.models.encoders import locate
 
-            # What stands behind the names.
-            read = self.settings.encoders_read()
-            described["identities"] = {name: encoders.locate(name).identity for name in read}
+            described["identities"] = {name: locate(name).identity for name in self.settings.encoders_read()}
         addresses = tuple(one.address for one in group or ())
         identity = Identity(function.__name__, records.measuring_code(function.__module__), described, addresses)
         kept = self._kept(identity)
         # A run that was killed between two tables of one measurement left a part of them.
-        if not kept or len(kept) < next(iter(kept.values())).facts.get("tables", 1):
+        if not kept or len(kept) < next(iter(kept.values())).facts["tables"]:
             self._measure(function, arguments, group, groups, identity)
             kept = self._kept(identity)
         self.used |= kept
@@ -196,38 +172,34 @@ class Run:
     def _measure(self, function: Callable, arguments: dict, group: list | None, groups: list, identity: Identity):
         from fivelenses.checkpoints.finetuning import environment
 
-        names, trained = inspect.signature(function).parameters, {}
+        name, device, checkpoints = function.__name__, self.settings.device, []
         if group is not None:
             # All groups at once, so that small models train side by side.
             self._prepared([one for other in groups for one in other])
             checkpoints = self._prepared(group)
-            trained = {one.folder.name: one.manifest["seconds"] for one in checkpoints}
-            arguments = {"checkpoints": checkpoints, **arguments}
-        if "device" in names:
-            arguments = arguments | {"device": None if self.settings.device == "auto" else self.settings.device}
-        if "log" in names:
-            arguments = arguments | {"log": self.log}
+        others = {"checkpoints": checkpoints, "device": None if device == "auto" else device, "log": self.log}
+        taken = inspect.signature(function).parameters
+        arguments = {key: value for key, value in others.items() if key in taken} | arguments
         started = time.monotonic()
-        progress = f"{function.__name__} is being measured, for {{:.0f}} s so far"
+        progress = f"{name} is being measured, for {{:.0f}} s so far"
         with processes.repeated(lambda: self.log(progress.format(time.monotonic() - started))):
             result = function(**arguments)
         tables = result if isinstance(result, dict) else {"": result}
-        seconds = round(time.monotonic() - started, 1)
-        facts = environment(self.settings.device) | {"seconds": seconds, "trained": trained, "tables": len(tables)}
+        facts = environment(device) | {"seconds": round(time.monotonic() - started, 1), "tables": len(tables)}
+        facts["trained"] = {one.folder.name: one.manifest["seconds"] for one in checkpoints}
         facts["peak_memory"] = processes.peak_memory()
         for key, table in tables.items():
-            file = ".".join(filter(None, (function.__name__, key, identity.digest, "parquet")))
+            file = ".".join(filter(None, (name, key, identity.digest, "parquet")))
             records.write(records_folder() / self.chapter.slug / file, records.Record(table, identity, facts))
-        self.log(f"{function.__name__} measured in {seconds:.0f} s")
+        self.log(f"{name} measured in {facts['seconds']:.0f} s")
 
-    def _prepared(self, specifications: Sequence["Specification"]) -> list["Checkpoint"]:
+    def _prepared(self, specifications: Sequence) -> list:
         """The checkpoints of these specifications, each trained or checked once in a run."""
         from fivelenses.checkpoints.finetuning import prepare
 
-        lacking = [one for one in dict.fromkeys(specifications) if one not in self.checkpoints]
-        if lacking:
-            made = prepare(lacking, log=self.log, device=self.settings.device)
-            self.checkpoints |= zip(lacking, made, strict=True)
+        if missing := [one for one in dict.fromkeys(specifications) if one not in self.checkpoints]:
+            made = prepare(missing, log=self.log, device=self.settings.device)
+            self.checkpoints |= zip(missing, made, strict=True)
         return [self.checkpoints[one] for one in specifications]
 
     def summary(self) -> dict:
@@ -249,7 +221,7 @@ class Run:
             "python": ", ".join(dict.fromkeys(one["python"] for one in facts)),
             "versions": {name: ", ".join(column.dropna().unique()) for name, column in versions.items()},
             # The tables of one measurement each have all of its seconds.
-            "seconds": round(sum(one["seconds"] / one.get("tables", 1) for one in facts), 1),
+            "seconds": round(sum(one["seconds"] / one["tables"] for one in facts), 1),
             "training_seconds": round(sum(trained.values()), 1),
             "peak_memory": max((one.get("peak_memory", 0) for one in facts), default=0),
         }
@@ -266,23 +238,17 @@ class Run:
         """Find the tasks that the ordinary ones of `models` did not learn (`judging.unlearned`; without words, the null
         rate alone decides), say so on the page, and leave them out of all claims.
         """
-        if lacking := [one for one in (models, predictions) if isinstance(one, Missing)]:
-            display(Markdown(f"*It is not known what was learned*: {lacking[0].sentence}."))
+        if missing := [one for one in (models, predictions) if isinstance(one, Missing)]:
+            display(Markdown(f"*It is not known what was learned*: {missing[0].sentence}."))
             return
         words = None if isinstance(words, Missing) else words
-        learned = judging.ordinary(models), predictions, self.settings.encoder
-        self.excluded = judging.unlearned(*learned, gains, words)
+        self.excluded = judging.unlearned(judging.ordinary(models), predictions, self.settings.encoder, gains, words)
         reasons = "; ".join(dict.fromkeys(self.excluded.values()))
         all_learned = "All tasks were learned, so all are judged."
         display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
 
     def figure(
-        self,
-        title: str,
-        drawing: Drawing | Missing | None,
-        caption: str,
-        if_empty: str = NOTHING,
-        key: str = "",
+        self, title: str, drawing: Drawing | Missing | None, caption: str, if_empty: str = NOTHING, key: str = ""
     ) -> None:
         """Save a picture into the run's folder and show it; where there is nothing to draw, say why.
 
@@ -291,10 +257,8 @@ class Run:
             if_empty: the rest of a sentence that begins with "because".
             key: what it is called in addresses and findings, where that is not the title.
         """
-        if isinstance(drawing, Drawing):
-            self._show(Exhibit(self._key(key or title), title, caption, drawing.table, drawing))
-        else:
-            self._say_why(title, drawing, if_empty)
+        table = drawing.table if isinstance(drawing, Drawing) else drawing
+        self._show(title, table, caption, if_empty, key, drawing=drawing)
 
     def table(
         self,
@@ -310,24 +274,21 @@ class Run:
         """As `figure`, a table: tidy, with the columns that the page prints and how (`exhibits.table_html`), or what
         is `shown` in another shape.
         """
-        if isinstance(table, Missing) or table.empty:
-            self._say_why(title, table, if_empty)
-        else:
-            printed = dict(columns=columns or {}, formats=formats or {}, shown=shown)
-            self._show(Exhibit(self._key(key or title), title, caption, table, **printed))
+        self._show(title, table, caption, if_empty, key, columns=columns or {}, formats=formats or {}, shown=shown)
 
-    def _key(self, title: str) -> str:
-        return f"{self.name}-" + re.sub(r"\W+", "-", title.lower()).strip("-")
-
-    def _show(self, exhibit: Exhibit) -> None:
+    def _show(self, title: str, table: object, caption: str, if_empty: str, key: str, **printed) -> None:
+        if isinstance(table, Missing) or table is None or table.empty:
+            why = f"{title} is not here, because {table.sentence if isinstance(table, Missing) else if_empty}."
+            self.log(why)
+            display(Markdown(why))
+            return
+        exhibit = Exhibit(self._key(key or title), title, caption, table, **printed)
         exhibit.save(self.folder)
         self.exhibits.append(exhibit)
         display(HTML(exhibit.html))
 
-    def _say_why(self, title: str, missing: object, if_empty: str) -> None:
-        why = missing.sentence if isinstance(missing, Missing) else if_empty
-        self.log(f"{title} is not here, because {why}.")
-        display(Markdown(f"{title} is not here, because {why}."))
+    def _key(self, title: str) -> str:
+        return f"{self.name}-" + re.sub(r"\W+", "-", title.lower()).strip("-")
 
     def claim(self, key: str, says: str, place: str, record: Record, **declared_as) -> Callable:
         """Judge a claim by the function below, on the rows of fine-tuned models and of each control, and show its card.
@@ -345,15 +306,13 @@ class Run:
             measure = " ".join((function.__doc__ or "").split()).removesuffix(".")
             if measure[1:2].islower():  # no name or abbreviation
                 measure = measure[:1].lower() + measure[1:]
-            code = function.__name__
-            claim = Claim(key, self.name, says, place, measure, code, exhibits=tuple(keys), **declared_as)
+            claim = Claim(key, self.name, says, place, measure, function.__name__, exhibits=tuple(keys), **declared_as)
             verdict = judging.judge(claim, function, record, self.excluded)
             self.claims.append((claim, verdict))
-            name, held = key.replace("-", "_"), f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
-            values = {"verdict": verdict.outcome, "value": verdict.range, "held": held}
-            self.glue(**{f"{name}_{what}": value for what, value in values.items()})
-            shown = [one.key for one in self.exhibits]
-            display(HTML(card(claim, verdict, shown)))
+            held = f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
+            for what, value in {"verdict": verdict.outcome, "value": verdict.range, "held": held}.items():
+                self.glue(**{f"{key.replace('-', '_')}_{what}": value})
+            display(HTML(card(claim, verdict, [one.key for one in self.exhibits])))
             return function
 
         return declare
@@ -374,18 +333,17 @@ class Run:
         reproduced = sum(verdict.outcome == REPRODUCED for _, verdict in self.claims)
         self.glue(claims_reproduced=f"{reproduced} of {len(self.claims)}")
         judging.save(self.claims, self.folder)
-        facts = {"chapter": self.chapter.number, "profile": self.profile}
+        facts = {"chapter": self.chapter.number, "profile": self.profile, **self.summary()}
         facts["parameters"] = self.settings.model_dump(mode="json")
         facts["exhibits"] = sorted(one.key for one in self.exhibits)
-        facts |= self.summary()
         with written_beside(self.folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-        lines = [
+        lines = "".join(
             f'<li><a href="#claim-{claim.key}"><code>{claim.key}</code></a> {escape(claim.says)} '
             f"<em>{verdict.outcome.capitalize()}</em>.</li>"
             for claim, verdict in self.claims
-        ]
-        display(HTML(f'<ul class="claims">{"".join(lines)}</ul>'))
+        )
+        display(HTML(f'<ul class="claims">{lines}</ul>'))
 
 
 def begin(number: int, namespace: Mapping) -> Run:
@@ -393,23 +351,19 @@ def begin(number: int, namespace: Mapping) -> Run:
     its own, and never writes into a finished run.
 
     Args:
-        number: the chapter.
         namespace: the notebook's `globals()`, after its cell of parameters: None means as the profile says.
 
     Refused: a parameter that does not exist or fit, and a GPU asked for where there is none.
     """
-    chapter = find_chapter(number)
-    committed = os.environ.get(RECORDS_VARIABLE)
+    chapter, committed, named = find_chapter(number), *map(os.environ.get, (RECORDS_VARIABLE, RUN_FOLDER_VARIABLE))
     if committed:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         parameters, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
     else:
-        profile = namespace.get("profile", "tiny")
-        overrides = set_by_hand(namespace)
+        profile, overrides = namespace.get("profile", "tiny"), set_by_hand(namespace)
         parameters = settings(number, profile, **overrides)
         overrides = resolved(parameters, overrides)
         check_device(parameters)
-    named = os.environ.get(RUN_FOLDER_VARIABLE)
     folder = Path(named) if named else runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
     folder.mkdir(parents=True, exist_ok=True)
     return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
@@ -421,9 +375,5 @@ def set_by_hand(namespace: Mapping) -> dict:
     >>> set_by_hand({"profile": "tiny", "seeds": [0, 1], "tasks": None, "In": [], "_": 3, "json": json})
     {'seeds': [0, 1]}
     """
-    of_ipython = ("exit", "quit", "open", "get_ipython", "profile")
-    return {
-        name: value
-        for name, value in namespace.items()
-        if name.islower() and not name.startswith("_") and name not in of_ipython and isinstance(value, PLAIN)
-    }
+    names = [name for name in namespace if name.islower() and not name.startswith("_") and name != "profile"]
+    return {name: namespace[name] for name in names if isinstance(namespace[name], PLAIN)}

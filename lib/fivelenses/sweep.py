@@ -38,12 +38,10 @@ PATIENCE = 10  # seconds in which a scheduler that is up has to answer
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: its number and values, as far as they fit into the name of a file; each swept parameter's
-    value here, a number, a text, or JSON; and the run.
-    """
+    """One run of a sweep."""
 
-    name: str
-    values: Mapping[str, object]
+    name: str  # its number and values, as far as they fit into the name of a file
+    values: Mapping[str, object]  # of each swept parameter: a number, a text, or JSON
     job: Job
 
 
@@ -73,8 +71,7 @@ def points(number: int, profile: str, grid: Mapping[str, Sequence], fixed: Mappi
 
 def _cell(value):
     """A parameter's value as a cell of a table; of a list of one its entry."""
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
@@ -94,10 +91,8 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
     Returns:
         The sweep's folder, and why a point has no run, by its name.
     """
-    job = points[0].job
-    if not name:
-        places = json.dumps(sorted(point.job.place.name for point in points))
-        name = f"{job.chapter.slug}-{job.profile}-{hashlib.sha256(places.encode()).hexdigest()[:8]}"
+    job, places = points[0].job, json.dumps(sorted(point.job.place.name for point in points))
+    name = name or f"{job.chapter.slug}-{job.profile}-{hashlib.sha256(places.encode()).hexdigest()[:8]}"
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
     check_pair(job.chapter)
@@ -116,8 +111,7 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
     reasons = _run(pending, folder, retries, **cluster) if pending else {}
     # What counts is what is on the disk: a point that was done before its worker was lost is done.
     missing = {point.name: reasons.get(point.name, "it has no run") for point in pending if point.job.reason}
-    complete = [point for point in points if point.name not in missing]
-    if complete:
+    if complete := [point for point in points if point.name not in missing]:
         collect(complete, folder)
     where = f"; their exhibits are in {folder}" if complete else ""
     print(f"{len(complete)} of {len(points)} points have a run{where}")
@@ -133,8 +127,7 @@ def connect(
     Args:
         workers: processes of this machine, by default one per GPU or two cores; or Slurm jobs, by default at most 8.
         scheduler: the address of a running dask scheduler.
-        slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB``; what it is not told here, it
-            reads in its own configuration.
+        slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB``, beside its configuration.
     """
     from distributed import Client
 
@@ -142,16 +135,14 @@ def connect(
         try:
             client = Client(scheduler, timeout=PATIENCE)
         except (OSError, ValueError) as error:
-            raise RunError(
-                f"No dask scheduler answers at {scheduler}: start one with `dask scheduler`, or leave --scheduler out."
-            ) from error
+            start = "start one with `dask scheduler`, or leave --scheduler out"
+            raise RunError(f"No dask scheduler answers at {scheduler}: {start}.") from error
         with client:
             yield client
     elif slurm:
         with _slurm(slurm, gpu) as cluster, Client(cluster) as client:
             # A point takes minutes: ask at once for one job per waiting point, anew where one dies.
-            jobs = min(points, workers or 8)
-            cluster.adapt(minimum_jobs=1, maximum_jobs=jobs, target_duration="100ms")
+            cluster.adapt(minimum_jobs=1, maximum_jobs=min(points, workers or 8), target_duration="100ms")
             yield client
     else:
         usual = torch.cuda.device_count() if gpu else max(1, joblib.cpu_count() // 2)
@@ -168,13 +159,13 @@ def _slurm(options: str, gpu: bool):
         raise RunError("There is no sbatch here: sweep where Slurm jobs can be submitted, or leave --slurm out.")
     configured = dask.config.get("jobqueue.slurm", {})
     try:
-        named = dict(pair.split("=", 1) for pair in options.split(","))
-        count = named.pop("cores", "1")
+        shape = dict(pair.split("=", 1) for pair in options.split(","))
+        count = shape.pop("cores", "1")
+        # To dask, cores are tasks at a time.
+        shape |= dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(runs_folder() / "slurm"))
         prologue = [*configured.get("job-script-prologue", []), f"export OMP_NUM_THREADS={count}"]
         directives = [*configured.get("job-extra-directives", []), *(["--gres=gpu:1"] if gpu else [])]
-        # To dask, cores are tasks at a time.
-        shape = dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(runs_folder() / "slurm"))
-        return SLURMCluster(**named, **shape, job_script_prologue=prologue, job_extra_directives=directives)
+        return SLURMCluster(**shape, job_script_prologue=prologue, job_extra_directives=directives)
     except (OSError, TypeError, ValueError) as error:
         raise RunError(f"No Slurm job can be made of {options!r}: {' '.join(str(error).split())[:300]}") from error
 
@@ -187,18 +178,15 @@ def _run(points: Sequence[Point], folder: Path, retries: int, **cluster) -> dict
     places = {"HOME": project_folder(), "RUNS": runs_folder(), "STORE": store_folder()}
     environment |= {f"FIVELENSES_{name}": str(place) for name, place in places.items()}
     gpu = torch.cuda.is_available() and points[0].job.parameters.device != "cpu"
-    reasons: dict[str, str] = {}
-    started = time.monotonic()
+    reasons, started = {}, time.monotonic()
     with connect(len(points), gpu, **cluster) as client:
         print(f"dashboard: {client.dashboard_link}", flush=True)
-        options = dict(folder=folder, environment=environment, retries=retries, pure=False)
-        futures = client.map(run_point, points, **options)
+        futures = client.map(run_point, points, folder=folder, environment=environment, retries=retries, pure=False)
         names = dict(zip(futures, (point.name for point in points), strict=True))
 
         def progress() -> None:
-            done, passed = sum(future.done() for future in futures), time.monotonic() - started
-            left = f", about {passed / done * (len(points) - done):,.0f} s left" if done else ""
-            print(f"after {passed:,.0f} s {done} of {len(points)} points are done{left}", flush=True)
+            done = sum(future.done() for future in futures)
+            print(f"after {time.monotonic() - started:,.0f} s {done} of {len(points)} points are done", flush=True)
 
         with processes.repeated(progress):
             for done, future in enumerate(as_completed(futures), 1):
@@ -255,8 +243,7 @@ def collect(points: Sequence[Point], folder: Path) -> None:
 
 
 def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
-    """Tables of many shapes as one, see the head of this module: of each the columns that say where it is from, the
-    exhibit's key, and the table.
+    """Tables of many shapes as one: of each the columns that say where it is from, the exhibit's key, and the table.
 
     Example:
         >>> table = pd.DataFrame({"seed": ["0–1"], "js": [0.2]})

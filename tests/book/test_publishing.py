@@ -12,7 +12,7 @@ from fivelenses.chapters import settings
 from fivelenses.files import checksums, damaged
 from fivelenses.records import Identity, Record
 
-FACTS = {"seconds": 1.0, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
+FACTS = {"seconds": 1.0, "tables": 1, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
 TOLD = {"chapter": 1, "profile": "small", "parameters": {}, "specifications": ["abc"], "not_measured": {}}
 
 
