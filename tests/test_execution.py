@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fivelenses import execution, inputs
-from fivelenses.chapters import folder_name, settings
+from fivelenses.chapters import settings
 from fivelenses.execution import RunError
 from fivelenses.files import runs_folder
 from tests.homes import BEGIN, make_home, write_notebook
@@ -23,7 +23,7 @@ def first_run(tmp_path_factory):
 @pytest.fixture
 def folder(first_run, chapter):
     """A copy of that run where this home has its own."""
-    place = runs_folder() / folder_name(chapter, "tiny", {})
+    place = runs_folder() / "tiny" / chapter.slug
     return Path(shutil.copytree(first_run, place))
 
 

@@ -1,8 +1,6 @@
 """The parameters of the chapters: a pydantic model for each, whose values a profile (``notebooks/profiles``) holds."""
 
 import functools
-import hashlib
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -677,20 +675,6 @@ def _reason(error: ValidationError, known: list[str]) -> str:
         return f" has no parameter {where[0]!r}: it has {', '.join(known)}."
     # Without a place, parameters do not go together: the message names them.
     return f", {where[0]}: {message}, got {first['input']!r}."[:600] if where else f": {message}."
-
-
-def resolved(parameters: ChapterParameters, overrides: Mapping[str, object]) -> dict:
-    """Overrides that are not None as a chapter has read them: tables of the reader's own by the names of their tasks,
-    folders of encoders in full.
-    """
-    chosen = parameters.model_dump(mode="json")
-    return {name: chosen[name] for name, value in overrides.items() if value is not None}
-
-
-def folder_name(chapter: Chapter, profile: str, overrides: Mapping) -> Path:
-    """Where a run is left under the runs folder: one place per profile, and one per set of overrides (`resolved`)."""
-    suffix = "-" + hashlib.sha256(json.dumps(overrides, sort_keys=True).encode()).hexdigest()[:8] if overrides else ""
-    return Path(profile) / f"{chapter.slug}{suffix}"
 
 
 def check_device(parameters: ChapterParameters) -> None:

@@ -16,28 +16,9 @@ import joblib
 import nbformat
 from filelock import FileLock
 
-from fivelenses import catalogue, records
-from fivelenses.chapters import (
-    CHAPTERS,
-    Chapter,
-    ChapterParameters,
-    chapters_on,
-    check_device,
-    find_chapter,
-    folder_name,
-    resolved,
-    settings,
-)
-from fivelenses.files import (
-    RECORDS_VARIABLE,
-    RUN_FOLDER_VARIABLE,
-    RunError,
-    checksums,
-    damaged,
-    disk_named,
-    project_folder,
-    runs_folder,
-)
+from fivelenses import catalogue, files, records
+from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, chapters_on, settings
+from fivelenses.files import RunError, project_folder, runs_folder
 from fivelenses.pairing import read_cells
 from fivelenses.processes import workers
 
@@ -95,25 +76,26 @@ class Job:
             return "its run.json is damaged"
         if facts.get("digest") != self.digest:
             return "its code, parameters, encoders or records have changed since"
-        broken = damaged(self.place, facts["files"])
+        broken = files.damaged(self.place, facts["files"])
         return f"its {broken[0]} is damaged" if broken else ""
 
 
 def of_chapter(number: int, profile: str, overrides: Mapping | None = None) -> Job:
-    """A chapter on a profile; a parameter that does not exist or fit is refused."""
-    chapter, parameters = find_chapter(number), settings(number, profile, **(overrides or {}))
-    # The notebook runs in another folder, from which a relative path would name another file.
-    changed = resolved(parameters, overrides or {})
-    return Job(chapter, profile, parameters, changed, runs_folder() / folder_name(chapter, profile, changed))
+    """A chapter on a profile, in one place per set of overrides; a parameter that does not exist or fit is refused."""
+    parameters, chapter = settings(number, profile, **(overrides or {})), CHAPTERS[number]
+    # As the chapter has read them: the notebook runs in another folder, where a relative path is another file's.
+    read = parameters.model_dump(mode="json")
+    changed = {name: read[name] for name, value in (overrides or {}).items() if value is not None}
+    suffix = "-" + hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:8] if changed else ""
+    return Job(chapter, profile, parameters, changed, runs_folder() / profile / f"{chapter.slug}{suffix}")
 
 
 def of_records(committed: Path) -> Job:
     """The page of committed records; one that is not as it was written is refused."""
     chapter = next(chapter for chapter in CHAPTERS.values() if chapter.slug == committed.name)
     facts = json.loads((committed / "run.json").read_text(encoding="utf-8"))
-    if broken := damaged(committed, facts["files"]):
+    if broken := files.damaged(committed, facts["files"]):
         raise RunError(f"The file {broken[0]} in {committed} is not as it was written: take it from git again.")
-    # A parameter that came to the chapter since has its default, as in the run itself.
     parameters = chapter.parameters(**facts["parameters"])
     return Job(chapter, facts["profile"], parameters, {}, committed_page(committed), committed)
 
@@ -169,13 +151,12 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
         if job.committed is None:
             from fivelenses.inputs import check_inputs
 
-            check_device(job.parameters)
             check_inputs(job.parameters, log)
         log(f"{name}: running ({reason})")
         made, digest = job.place.with_name(f".{job.place.name}.partial"), job.digest
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
-        with disk_named(made):
+        with files.disk_named(made):
             if failure := _failure(job, made, lambda line: log(f"{name}: {line}")):
                 raise RunError(f"{name}: {failure}")
             _complete_facts(job, made, digest)
@@ -190,7 +171,7 @@ def _complete_facts(job: Job, folder: Path, digest: str) -> None:
     file = folder / "run.json"
     if not file.is_file():
         raise RunError(f"Chapter {job.chapter.number} ended without run.finish(): its last cell has to call it.")
-    facts = json.loads(file.read_text(encoding="utf-8")) | {"digest": digest, "files": checksums(folder)}
+    facts = json.loads(file.read_text(encoding="utf-8")) | {"digest": digest, "files": files.checksums(folder)}
     if job.committed is not None:
         published = json.loads((job.committed / "run.json").read_text(encoding="utf-8"))
         # Making the page from records says nothing of these.
@@ -204,9 +185,9 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
 
     executed, notebook, parameters = folder / EXECUTED, job.chapter.notebook, {"profile": job.profile, **job.overrides}
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
-    environment = {RUN_FOLDER_VARIABLE: str(folder), "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = {files.RUN_FOLDER_VARIABLE: str(folder), "OMP_WAIT_POLICY": "PASSIVE"}
     if job.committed is not None:
-        environment |= {RECORDS_VARIABLE: str(job.committed), "OMP_NUM_THREADS": "1"}
+        environment |= {files.RECORDS_VARIABLE: str(job.committed), "OMP_NUM_THREADS": "1"}
     options = {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": OUTPUT_PATIENCE}
     options["extra_arguments"] = ["--log-level=ERROR"]  # a kernel warns that its ports are not encrypted
     options["stdout_file"] = SimpleNamespace(write=lambda text: [*map(log, text.splitlines())], flush=bool)

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib import import_module
@@ -21,8 +21,8 @@ from myst_nb import glue
 
 from fivelenses import judging, processes, records
 from fivelenses.book.cards import card
-from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, folder_name, resolved, settings
-from fivelenses.exhibits import Drawing, Exhibit, Format
+from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, settings
+from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, records_folder, runs_folder, written_beside
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.records import Identity, Missing
@@ -62,14 +62,7 @@ class Run:
 
     # --- measurements -------------------------------------------------------------------------------------------------
 
-    def measure(
-        self,
-        function: str,
-        of: Mapping | Callable[..., Sequence] | None = None,
-        each: str | Sequence[str] = (),
-        over: Mapping[str, Iterable] | Sequence[Mapping] | Callable | None = None,
-        **given,
-    ) -> pd.DataFrame | dict[str, pd.DataFrame] | Missing:
+    def measure(self, function: str, of=None, each: str | Sequence[str] = (), over=None, **given) -> Record:
         """The record that a function measures: read if it is there and current, measured and kept otherwise; missing
         where a published run does not have it, or there is nothing to measure.
 
@@ -124,9 +117,7 @@ class Run:
             self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
         return parts
 
-    def _groups(
-        self, function: Callable, of: Mapping | Callable | None, each: str | Sequence[str], named: Mapping
-    ) -> list:
+    def _groups(self, function: Callable, of, each: str | Sequence[str], named: Mapping) -> list:
         """The specifications whose models are measured together; one group, None, where no model is measured."""
         if "checkpoints" not in inspect.signature(function).parameters:
             return [None]
@@ -228,13 +219,7 @@ class Run:
 
     # --- exhibits and claims ------------------------------------------------------------------------------------------
 
-    def gate(
-        self,
-        models: pd.DataFrame | Missing,
-        predictions: pd.DataFrame | Missing,
-        gains: Mapping[str, float] | None = None,
-        words: pd.DataFrame | Missing | None = None,
-    ) -> None:
+    def gate(self, models: Record, predictions: Record, gains: Mapping | None = None, words: Record = None) -> None:
         """Find the tasks that the ordinary ones of `models` did not learn (`judging.unlearned`; without words, the null
         rate alone decides), say so on the page, and leave them out of all claims.
         """
@@ -260,23 +245,13 @@ class Run:
         table = drawing.table if isinstance(drawing, Drawing) else drawing
         self._show(title, table, caption, if_empty, key, drawing=drawing)
 
-    def table(
-        self,
-        title: str,
-        table: pd.DataFrame | Missing,
-        caption: str,
-        columns: Mapping[str, str] | None = None,
-        formats: Mapping[str, Format] | None = None,
-        if_empty: str = NOTHING,
-        key: str = "",
-        shown: pd.DataFrame | None = None,
-    ) -> None:
-        """As `figure`, a table: tidy, with the columns that the page prints and how (`exhibits.table_html`), or what
-        is `shown` in another shape.
+    def table(self, title: str, table: Record, caption: str, if_empty: str = NOTHING, key: str = "", **printed) -> None:
+        """As `figure`, a table: tidy, with the `columns` that the page prints and their `formats`
+        (`exhibits.table_html`), or what is `shown` in another shape.
         """
-        self._show(title, table, caption, if_empty, key, columns=columns or {}, formats=formats or {}, shown=shown)
+        self._show(title, table, caption, if_empty, key, **printed)
 
-    def _show(self, title: str, table: object, caption: str, if_empty: str, key: str, **printed) -> None:
+    def _show(self, title: str, table: Record, caption: str, if_empty: str, key: str, **printed) -> None:
         if isinstance(table, Missing) or table is None or table.empty:
             why = f"{title} is not here, because {table.sentence if isinstance(table, Missing) else if_empty}."
             self.log(why)
@@ -358,13 +333,12 @@ def begin(number: int, namespace: Mapping) -> Run:
     chapter, committed, named = find_chapter(number), *map(os.environ.get, (RECORDS_VARIABLE, RUN_FOLDER_VARIABLE))
     if committed:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
-        parameters, profile, overrides = chapter.parameters(**facts["parameters"]), facts["profile"], {}
+        parameters, profile = chapter.parameters(**facts["parameters"]), facts["profile"]
     else:
-        profile, overrides = namespace.get("profile", "tiny"), set_by_hand(namespace)
-        parameters = settings(number, profile, **overrides)
-        overrides = resolved(parameters, overrides)
+        profile = namespace.get("profile", "tiny")
+        parameters = settings(number, profile, **set_by_hand(namespace))
         check_device(parameters)
-    folder = Path(named) if named else runs_folder() / "by-hand" / folder_name(chapter, profile, overrides)
+    folder = Path(named) if named else runs_folder() / "by-hand" / profile / chapter.slug
     folder.mkdir(parents=True, exist_ok=True)
     return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
 

@@ -24,7 +24,7 @@ import torch
 import yaml
 
 from fivelenses import judging, processes, records
-from fivelenses.chapters import ParameterError, check_device
+from fivelenses.chapters import ParameterError
 from fivelenses.execution import Job, check_pair, execute, of_chapter
 from fivelenses.files import RunError, project_folder, records_folder, runs_folder, store_folder, written_beside
 from fivelenses.inputs import check_inputs
@@ -97,9 +97,7 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
     check_pair(job.chapter)
     for point in points:
-        if not (cluster.get("scheduler") or cluster.get("slurm")):
-            check_device(point.job.parameters)
-        check_inputs(point.job.parameters)
+        check_inputs(point.job.parameters, here=not (cluster.get("scheduler") or cluster.get("slurm")))
     folder = runs_folder() / "sweeps" / name
     content = {"chapter": job.chapter.number, "profile": job.profile, "swept": list(points[0].values)}
     content["points"] = {point.name: dict(point.job.overrides) for point in points}

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from fivelenses import catalogue, judging, papers, records
 from fivelenses.book.cards import by_value, render
-from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, find_chapter, folder_name, settings
+from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, find_chapter, settings
 from fivelenses.execution import EXECUTED, code_cells, committed_page, of_chapter
 from fivelenses.exhibits import Typographic, table_html
 from fivelenses.files import RunError, checksums, folder_beside, records_folder, runs_folder, written_beside
@@ -93,7 +93,7 @@ def published_runs() -> list[BookRun]:
 
 def local_runs() -> list[BookRun]:
     """This machine's own runs on the toy world, whether they have been made or not."""
-    places = {chapter: runs_folder() / folder_name(chapter, LOCAL_PROFILE, {}) for chapter in CHAPTERS.values()}
+    places = {chapter: runs_folder() / LOCAL_PROFILE / chapter.slug for chapter in CHAPTERS.values()}
     return [BookRun(chapter, LOCAL_PROFILE, place, LOCAL_RUN) for chapter, place in places.items()]
 
 
