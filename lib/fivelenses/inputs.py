@@ -94,8 +94,8 @@ def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
         lines |= dict.fromkeys(f"data: {_data(parameters, name)}" for name in (*parameters.tasks_trained(), *also))
     try:
         models = pd.DataFrame(row for parameters in runs for row in _models(parameters))
-    except SourceError as error:
-        return [*lines, f"The models and their time are not known: {error}"]
+    except SourceError:
+        return [*lines, "an encoder is not at hand, so the models and their time are not known"]
     models = models.drop_duplicates(["encoder", "task", "training"])
     for (encoder, task), rows in models.groupby(["encoder", "task"], sort=False):
         missing = rows[~rows["stored"]]
@@ -111,8 +111,10 @@ def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
 def _encoder(name: str) -> str:
     try:
         revision = encoders.locate(name).revision
-    except SourceError as error:
-        return f"{name}, not at hand ({error})"
+    except SourceError:
+        if not encoders.HUB_NAME.fullmatch(name):
+            raise
+        return f"{name}, from the hub, which cannot be read now"
     return f"{name}, " + ("on this machine" if revision is None else f"from the hub, {revision}")
 
 

@@ -46,6 +46,8 @@ huggingface_hub.utils.logging.set_verbosity_error()
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MPNET = "sentence-transformers/all-mpnet-base-v2"
 COMMIT = re.compile("[0-9a-f]{40}")
+# A name that may be the hub's: no folder's, and none of the encoders that come with the book.
+HUB_NAME = re.compile(r"(?!toy-bert|english-bert|[./~])[^\s/]+(/[^\s/]+)?")
 REVISIONS = {
     "bert-base-uncased": "86b5e0934494bd15c9632b12f734a8a67f723594",
     "bert-large-uncased": "6da4b6a26a1877e173fca3225479512db81a5e5b",
@@ -120,7 +122,7 @@ def locate(name: str) -> Encoder:
     for place in places:
         if (place / "config.json").is_file():
             return Encoder(name, str(place.resolve()), None, False, _folder_identity(place))
-    if name.startswith((".", "/", "~", "toy-bert", "english-bert")) or not re.fullmatch(r"[^\s/]+(/[^\s/]+)?", name):
+    if not HUB_NAME.fullmatch(name):
         raise SourceError(
             f"There is no encoder at {name!r}: give a folder that holds a config.json, a folder under models/ such as "
             "toy-bert/seed-0, a name on the hub (owner/name), or random:NAME."
