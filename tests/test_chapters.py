@@ -18,8 +18,6 @@ from fivelenses.models import encoders
 from fivelenses.sweep import points
 from fivelenses.tasks.own import name_of
 
-# --- profiles and parameters ------------------------------------------------------------------------------------------
-
 
 def test_the_paper_profile_has_the_numbers_of_table_1():
     parameters = settings(1, "paper")
@@ -122,8 +120,6 @@ def test_a_head_of_an_earlier_training_is_named(tmp_path):
         "drawn by its seed"
     ]
 
-
-# --- a reader's own task: its table becomes a name, and the chapter takes its plain path ------------------------------
 
 ANIMALS = "./animals.csv:label=animal"
 

@@ -85,8 +85,6 @@ def find_edge_task(name: str) -> EdgeTask:
     return EDGE_TASKS[name]
 
 
-# --- tasks of the reader's own ----------------------------------------------------------------------------------------
-
 OWN_NAME = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{8}")
 OWN_FACTS = ("title", "inputs", "label", "labels", "sizes")
 
@@ -107,9 +105,6 @@ def _read_own(file: Path) -> Task:
     facts = json.loads(file.read_text(encoding="utf-8"))
     splits = {"train": "train", "validation": "validation"}
     return _task(file.parent.name, {key: facts[key] for key in OWN_FACTS} | {"splits": splits, "own": True})
-
-
-# --- all tasks --------------------------------------------------------------------------------------------------------
 
 
 def is_task(name: str) -> bool:

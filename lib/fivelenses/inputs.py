@@ -38,9 +38,6 @@ MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522
 
 
-# --- checks -----------------------------------------------------------------------------------------------------------
-
-
 def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print, here: bool = True) -> None:
     """Refuse, before a run starts (`here`, or on another machine), a GPU that is not there, encoders that cannot be
     studied or read fewer tokens than it asks for, examples too few to be compared, and a disk that is nearly full.
@@ -80,9 +77,6 @@ def _check_compared(name: str, compared: Sequence[str], limit: int | None, param
         sets.append(encode(part, "validation", tokenizer, parameters.schedule_of(task, name).max_length))
         labels += [f"{place} {label}" for label in sets[-1]["labels"]]
     check_tokens(datasets.concatenate_datasets(sets), width, folds(np.array(labels)))
-
-
-# --- dry runs ---------------------------------------------------------------------------------------------------------
 
 
 def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:

@@ -61,9 +61,6 @@ class RecordError(RunError):
     """A record that is missing or damaged; the message says which and what to do."""
 
 
-# --- the identity of code ---------------------------------------------------------------------------------------------
-
-
 def _file(module: str) -> Path | None:
     """The source of a module of ours, None for a name that is none."""
     place = LIBRARY.joinpath(*module.split("."))
@@ -147,9 +144,6 @@ def toy_world_digest() -> str:
     return code_digest(f"toyworld.{file.stem}" for file in sorted((LIBRARY / "toyworld").glob("*.py")))
 
 
-# --- rows of a record -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Missing:
     """In the place of a record that a run does not have: whatever is read from it is missing, too, so that exhibits and
@@ -217,9 +211,6 @@ def with_controls(record: pd.DataFrame, value: str, by: str = "task", x: str = "
             of_control = select(record[record["control"] == control], control)
             rows = rows.join(of_control.groupby([by, x])[value].mean().rename(f"{value}_{suffix}"), on=[by, x])
     return rows
-
-
-# --- records and their files ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -160,9 +160,6 @@ def _write_page(page: nbformat.NotebookNode, place: Path) -> None:
     nbformat.write(page, place)
 
 
-# --- what is made from runs and from the library ----------------------------------------------------------------------
-
-
 def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
     """The tables and pieces of pages that pages include."""
     from fivelenses.two_checkpoints import Comparison  # its libraries take seconds, and only a whole book needs them
@@ -179,9 +176,6 @@ def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
     }
     for name, text in generated.items():
         (folder / name).write_text(text, encoding="utf-8")
-
-
-# --- this machine's sweeps --------------------------------------------------------------------------------------------
 
 
 def write_page_of_sweeps(folder: Path) -> None:

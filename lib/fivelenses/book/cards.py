@@ -113,9 +113,6 @@ def by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     return names
 
 
-# --- plots ------------------------------------------------------------------------------------------------------------
-
-
 def axes(claim: Claim, verdicts: Iterable[Verdict]) -> list[Axis]:
     """One axis for each part that some group of these verdicts has."""
     pairs = [(group, part) for verdict in verdicts for group in verdict.groups for part in group.parts]
@@ -170,9 +167,6 @@ def _rounded(number: float, digits: int) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     return f"{round(number, digits):z,.{max(digits, 0)}f}".replace("-", "−")
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
 
 
 def sentence(verdict: Verdict, unit: str = "group") -> str:

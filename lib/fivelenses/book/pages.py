@@ -104,9 +104,6 @@ def run_here(folder: Path) -> BookRun:
     return BookRun(CHAPTERS[facts["chapter"]], facts["profile"], folder, name)
 
 
-# --- publishing -------------------------------------------------------------------------------------------------------
-
-
 def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
     """Copy the records of a chapter's run into ``book/records/<profile>-<encoder>/<chapter>``. The one without
     overrides leads its chapter: the book's page of the chapter shows it. Refused: a run that is not current, or on the
@@ -162,9 +159,6 @@ def stamp(number: int) -> list[Path]:
 def _write_facts(folder: Path, facts: Mapping[str, object]) -> None:
     with written_beside(folder / "run.json") as place:
         place.write_text(json.dumps({**facts, "files": checksums(folder)}, indent=1) + "\n", encoding="utf-8")
-
-
-# --- findings ---------------------------------------------------------------------------------------------------------
 
 
 class Number(BaseModel, extra="forbid"):
@@ -274,9 +268,6 @@ def _taken(values: pd.Series, take: str) -> object:
     if pd.isna(taken):
         raise ValueError("no row is left, or its value is missing")
     return taken.item() if hasattr(taken, "item") else taken
-
-
-# --- a page -----------------------------------------------------------------------------------------------------------
 
 
 def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:

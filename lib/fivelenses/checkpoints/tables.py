@@ -36,9 +36,6 @@ MEASURED = ("steps", "metric", "score", "null_rate", "evaluation_examples", "div
 Predicted = np.ndarray | list[str] | list[tuple[list[int], list[str]]]
 
 
-# --- predictions and scores -------------------------------------------------------------------------------------------
-
-
 def predict(model: nn.Module, data: TaskData, encoded: datasets.Dataset, collate: Callable) -> Predicted:
     """What a model predicts on the encoded development set of a task: labels, answers or trees, as its head has it."""
     outputs, table = _outputs(model, encoded, collate), data.splits["validation"]
@@ -158,9 +155,6 @@ def _rows(about: Mapping, score, weight, null, label, predicted) -> pd.DataFrame
         | {name: np.asarray(values, dtype=np.float32) for name, values in numbers.items()}
         | {"label": np.asarray(label, dtype=np.int16)[()], "predicted": np.asarray(predicted, dtype=np.int16)[()]}
     )
-
-
-# --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def _name(checkpoint: Checkpoint) -> dict:

@@ -232,9 +232,6 @@ def _mean(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), deviation / math.sqrt(len(values))
 
 
-# --- curvature --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Curvature:
     """The curvature of the loss in the space of some parameters, in nats per squared unit.

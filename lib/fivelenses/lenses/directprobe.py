@@ -172,9 +172,6 @@ def _refuse_points_of_two_labels(points: np.ndarray, labels: np.ndarray, codes: 
         raise ValueError(f"Rows {first[row]} and {row} are the same point with the labels {names}: remove one of them.")
 
 
-# --- clusters by merging ----------------------------------------------------------------------------------------------
-
-
 def clusters_by_merging(points: np.ndarray, codes: np.ndarray, meets: np.ndarray) -> list[np.ndarray]:
     """The rows of each cluster, in label order, then by first row; ``meets`` says which labels' whole hulls meet.
 

@@ -162,9 +162,6 @@ def fit(
     ]
 
 
-# --- training ---------------------------------------------------------------------------------------------------------
-
-
 def _batches(split: "SpanTargets", of_model: list[int], how: Configuration, device: torch.device) -> Batches:
     """The batches up to a validation, of a stream of all sentences, in a new order each time."""
     order, read = torch.Generator().manual_seed(0), list(range(split.shape[0]))
@@ -219,9 +216,6 @@ def _micro_f1(stack: Stack, models: list[int], split: "SpanTargets", device: tor
         wanted = wanted + int(batch.truth.sum())
     correct, predicted = (counts.cpu().numpy().astype(float) for counts in (correct, predicted))
     return 2 * correct / np.maximum(predicted + wanted + split.unknown, 1)
-
-
-# --- the classifier ---------------------------------------------------------------------------------------------------
 
 
 def first_parameters(
@@ -291,9 +285,6 @@ def _pooled(words: torch.Tensor, attend: torch.Tensor, batch: "SpanBatch") -> to
     weights = attention[:, batch.inside].flatten()
     pooled = embedding_bag(rows, words.reshape(-1, features), starts, mode="sum", per_sample_weights=weights)
     return pooled.reshape(probes, -1, spans * features)
-
-
-# --- targets and their batches ----------------------------------------------------------------------------------------
 
 
 class SpanBatch(NamedTuple):

@@ -100,9 +100,6 @@ def permuted_null(measure: Callable[[Array, Array], float], x: Array, y: Array, 
     return measure(x, y[order])
 
 
-# --- CKA --------------------------------------------------------------------------------------------------------------
-
-
 def linear_cka(x: Array | Scatter, y: Array | None = None) -> float:
     """Linear CKA in [0, 1]; ``x`` may be the scatter of a pair.
 
@@ -185,9 +182,6 @@ def _check_rows(n: int) -> None:
         raise ValueError(f"n = {n} rows are too few for CKA, which is 1 for any two rows: give at least 4.")
 
 
-# --- RSA --------------------------------------------------------------------------------------------------------------
-
-
 def sample_positions(total: int, sample: int | None = 5000, seed: int = 0) -> np.ndarray:
     """Increasing positions, (min(sample, total),), of tokens drawn without replacement, the same in every model's
     stream; all with ``sample=None``.
@@ -243,9 +237,6 @@ def unit_rows(rows: torch.Tensor) -> torch.Tensor:
     # Divided by their largest entry first, so that no square overflows or vanishes.
     rows = rows / largest[:, None]
     return rows.div_(torch.linalg.vector_norm(rows, dim=1, keepdim=True))
-
-
-# --- Procrustes and neighbours ----------------------------------------------------------------------------------------
 
 
 def procrustes_distance(x: Array | Scatter, y: Array | None = None) -> float:

@@ -66,9 +66,6 @@ Kind = Literal["distance", "depth"]
 Sentences = tuple[Sequence[Array], Sequence[Array]]
 
 
-# --- trees ------------------------------------------------------------------------------------------------------------
-
-
 def tree_depths(heads: Sequence[int]) -> np.ndarray:
     """The number of edges between each word and the root, (words,) int64, arguments as for :func:`tree_distances`."""
     return tree_distances(heads)[list(heads).index(0)]
@@ -177,9 +174,6 @@ def _spanning_edges(distances: np.ndarray) -> set[tuple[int, int]]:
     ranks = rankdata(distances, method="dense").reshape(distances.shape)
     tree = minimum_spanning_tree(np.triu(ranks, 1)).tocoo()
     return set(zip(tree.row.tolist(), tree.col.tolist(), strict=True))
-
-
-# --- probes -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,9 +46,6 @@ BIASED_BY_HEAD = ("mpnet",)
 LARGEST_FACTOR = 2.0  # of a query: factors lie between its inverse and it, evenly in their logarithm
 
 
-# --- twins ------------------------------------------------------------------------------------------------------------
-
-
 @torch.no_grad()
 def moved_at_random(fine_tuned: nn.Module, pretrained: nn.Module, seed: int, scale: float = 1.0) -> nn.Module:
     """A copy of a fine-tuned model whose encoder has moved from the pre-trained one by noise of `scale` times its norm.
@@ -117,9 +114,6 @@ def _scale(moved: Callable[[float], float], goal: float) -> float | None:
 def _encoder_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters of embeddings and layers, named as in the base model."""
     return {name: parameter for name, parameter in model.base_model.named_parameters() if "pooler" not in name}
-
-
-# --- symmetries -------------------------------------------------------------------------------------------------------
 
 
 @torch.no_grad()

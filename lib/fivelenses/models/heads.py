@@ -188,9 +188,6 @@ def read(folder: Path, head: str) -> nn.Module:
     return model.eval()
 
 
-# --- batches ----------------------------------------------------------------------------------------------------------
-
-
 def padded_tokens(
     columns: Mapping[str, Sequence[Sequence[int]]], pad_token_id: int | None, multiple: int = 1
 ) -> dict[str, torch.Tensor]:

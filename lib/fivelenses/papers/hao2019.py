@@ -56,9 +56,6 @@ ROLLBACK_DRAWS = 3  # the same, for each third of the layers
 Grid = Mapping[str, float | None]
 
 
-# --- models and planes ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Plane:
     """A trained model at its end, with its head; its start θ₀, and two directions of equal length: θ₁ − θ₀, and the one
@@ -149,9 +146,6 @@ def loss_of(plane: Plane, examples: datasets.Dataset, limit: int | None = None, 
     """The loss of a plane's model as its layers move, on at most `limit` examples, drawn once, with folds."""
     autocast = torch.bfloat16 if bfloat16 else None
     return ClassifierLoss(plane.model, examples, plane.layers, limit=limit, autocast=autocast, folds=folds)
-
-
-# --- surfaces ---------------------------------------------------------------------------------------------------------
 
 
 def landscapes(
@@ -295,9 +289,6 @@ def rollbacks(
     parts.append(pd.DataFrame({"group": FULL, "control": SHARED, "score": right}))
     table = pd.concat([part.assign(example=np.arange(len(part), dtype=np.int32)) for part in parts], ignore_index=True)
     return table.astype({"score": np.float32}).assign(task=task, seed=seed)
-
-
-# --- a measurement as rows --------------------------------------------------------------------------------------------
 
 
 def cells_of(grid: Grid) -> np.ndarray:

@@ -142,9 +142,6 @@ def _time(read: Callable, *arguments) -> float:
     return min(timeit.repeat(partial(read, *arguments), repeat=2, number=1))
 
 
-# --- the models -------------------------------------------------------------------------------------------------------
-
-
 def _trained_layers(made: Specification, depth: int) -> str:
     """The layers that a training changes, which are neighbours: `all`, `3`, or `3-4`."""
     free = [layer for layer in range(depth + 1) if layer not in made.frozen]
@@ -174,8 +171,6 @@ def _models_with_controls(
         models[kind, ALL, 1.0] = change(unchanged, seed + PRIME)
     return models
 
-
-# --- the measures -----------------------------------------------------------------------------------------------------
 
 Models = Mapping[str, nn.Module]
 
@@ -255,9 +250,6 @@ READERS = {
 }
 
 
-# --- properties of which one was planted ------------------------------------------------------------------------------
-
-
 class Words(NamedTuple):
     """Encoded sentences, which of all their words (or pairs of words) are read, and the labels of these."""
 
@@ -332,9 +324,6 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
         rows.append((task, "probe", layer, right.mean()))
         rows.append((task, "labels", layer, label_distance(states[points], gold[points])))
     return rows
-
-
-# --- streaming comparisons that no other chapter has ------------------------------------------------------------------
 
 
 class Alignment(PairLens):

@@ -36,9 +36,6 @@ CODES = ["task", "model", "control", "tuned_seed", "seed", "fold", "bits", "unif
 TREES = ["model", "control", "tuned_seed", "layer", "kind", "fold", "spearman", "tree", "examples"]
 
 
-# --- edge probes and codelengths --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Split:
     """Encoded sentences, and their targets whose words all have tokens."""
@@ -225,9 +222,6 @@ def labels_of(targets: Sequence[Target]) -> np.ndarray:
     truth = np.array([[label in target.labels for label in labels] for target in targets])
     single = (truth.sum(axis=1) == 1).all()
     return truth.argmax(axis=1) if single else truth.astype(int)
-
-
-# --- structural probes ------------------------------------------------------------------------------------------------
 
 
 def structure(

@@ -34,9 +34,6 @@ from fivelenses.tasks.treebanks import read_treebank
 PROBE = mlp_probe.Configuration((64, 64), 1e-4)
 
 
-# --- what the models of a task are read with --------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Setting:
     """What all models of one task are read with: the encoder that they come from, encoded development and training
@@ -70,9 +67,6 @@ def setting(
     training = encode(part, "train", tokenizer, made.schedule.max_length)
     held_out = development_examples(checkpoint, examples)
     return Setting(pretrained, tokenizer, held_out, training, made.source, sentences, device)
-
-
-# --- labels -----------------------------------------------------------------------------------------------------------
 
 
 class LabelReading(NamedTuple):
@@ -126,9 +120,6 @@ def probe(
     return mlp_probe.fit_grid(*rows, [PROBE], seeds, max_epochs=epochs).right.mean(0)
 
 
-# --- parameters -------------------------------------------------------------------------------------------------------
-
-
 class Rollback(NamedTuple):
     """`rises` (examples, L) of the loss, in nats; `elsewhere` (L,), the mean rise with the layer moved as far in random
     directions; `fold_of` (examples,).
@@ -163,9 +154,6 @@ def rollback(model: nn.Module, setting: Setting, examples: int | None = None, ra
 def weight_distances(model: nn.Module, setting: Setting) -> np.ndarray:
     """(L,) the relative Frobenius distance of each layer from its pre-trained weights, mean of its six projections."""
     return weights.distance(setting.pretrained, model).relative.mean(axis=1)
-
-
-# --- syntax -----------------------------------------------------------------------------------------------------------
 
 
 def tree_correlations(

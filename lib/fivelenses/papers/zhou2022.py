@@ -160,9 +160,6 @@ def task_sizes(tasks: Sequence[str], source: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-# --- classifier probes of the last layer ------------------------------------------------------------------------------
-
-
 def probe_accuracy(
     checkpoints: Sequence[Checkpoint],
     probe_sizes: Sequence[int],

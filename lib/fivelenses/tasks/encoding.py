@@ -20,9 +20,6 @@ MAX_ANSWER_TOKENS = 30  # as in BERT's code
 _QUESTIONS_PER_CALL = 1_000  # offsets take much memory while they are Python numbers
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
-
-
 def _for_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     """A tokeniser under which a list of words has the tokens of their text."""
     # RoBERTa's begins a word with the space before it, which a list of words does not have: *teacher* would become
@@ -94,9 +91,6 @@ def encode_trees(
             for column, values in (("heads", heads), ("labels", relations)):
                 targets[column].append([value if yes else IGNORED for value, yes in zip(values, counted, strict=True)])
     return datasets.Dataset.from_dict(_selected(columns, targets["row"]) | targets)
-
-
-# --- windows over passages --------------------------------------------------------------------------------------------
 
 
 def encode_windows(table: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> datasets.Dataset:

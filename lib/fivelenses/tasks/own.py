@@ -73,9 +73,6 @@ def register(argument: str) -> Task:
     return _store(facts, frames)
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
 def _hub_tables(place: str) -> tuple[str, dict[str, pd.DataFrame]]:
     """The title of a data set of the hub, and its training and development rows by where they come from."""
     parsed = HUB.fullmatch(place)
@@ -140,9 +137,6 @@ def _rows(file: Path, kind: str) -> Iterator[tuple[int, dict]]:
             yield reader.line_num, row
 
 
-# --- checking ---------------------------------------------------------------------------------------------------------
-
-
 def _examples(table: pd.DataFrame, columns: dict[str, str], where: str) -> pd.DataFrame:
     """The columns `text`, `text2` where there is one, and `label`, labels as texts."""
     if unknown := set(columns) - set(COLUMNS):
@@ -193,9 +187,6 @@ def _check_learnable(counts: pd.DataFrame, where: str) -> None:
     ):
         if refused:
             raise SourceError(f"{where} has {sentence}.")
-
-
-# --- the store --------------------------------------------------------------------------------------------------------
 
 
 def _store(facts: dict, frames: dict[str, pd.DataFrame]) -> Task:

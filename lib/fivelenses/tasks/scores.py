@@ -31,15 +31,9 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-# --- labels -----------------------------------------------------------------------------------------------------------
-
-
 def score(metric: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     """The `accuracy` or `matthews` correlation of predicted labels (n,), 0 of a constant prediction."""
     return float({"accuracy": accuracy_score, "matthews": matthews_corrcoef}[metric](gold, predicted))
-
-
-# --- answers ----------------------------------------------------------------------------------------------------------
 
 
 def normalise(text: str) -> str:
@@ -72,8 +66,6 @@ def first_sentence(passage: str) -> str:
     """A passage up to its first full stop, question or exclamation mark before white space, as the null answer."""
     return re.split(r"(?<=[.!?])\s", passage.strip(), maxsplit=1)[0]
 
-
-# --- trees ------------------------------------------------------------------------------------------------------------
 
 Tree = tuple[Sequence[int], Sequence[str]]  # the heads and the relations of a sentence's words
 

@@ -36,9 +36,6 @@ Row = dict
 Span = tuple[int, int]  # [start, end) in words
 
 
-# --- treebanks --------------------------------------------------------------------------------------------------------
-
-
 @cache
 def read_treebank(name: str, source: str) -> dict[str, pd.DataFrame]:
     """The splits of `pud` (its first 800 sentences against the last 200), `ewt` or `streusle`, or of what the toy world
@@ -97,9 +94,6 @@ def parse_conllulex(text: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["tokens", "index", "role", "function"])
 
 
-# --- tasks on words ---------------------------------------------------------------------------------------------------
-
-
 def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
     """The splits of a task on words, by the names of the source's splits, with one row per sentence.
 
@@ -144,9 +138,6 @@ def _roles(frame: pd.DataFrame, annotation: str = "role") -> pd.DataFrame:
         units, names = zip(*(([row.index], getattr(row, annotation)) for row in group), strict=True)
         rows.append((list(tokens), list(units), list(names)))
     return pd.DataFrame(rows, columns=["tokens", "units", "names"])
-
-
-# --- edge probing -----------------------------------------------------------------------------------------------------
 
 
 @cache
