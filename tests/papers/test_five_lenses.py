@@ -50,24 +50,17 @@ def names(tmp_path):
     return chapters.executed(6, {"changes_by_layer": changes(rising)}, tmp_path, only="none")[1]
 
 
-def rising(measure):
-    return LAYERS
+def in_all(values):
+    """One curve, whatever the measure."""
+    return lambda measure: values
 
 
-def flat(measure):
-    return np.ones(6)
+def all_but(one):
+    """Curves that rise, but for one measure's."""
+    return lambda measure: -LAYERS if measure == one else LAYERS
 
 
-def falling(measure):
-    return LAYERS[::-1]
-
-
-def outlier(measure):
-    return [0, 0, 9, 0, 0, 0]
-
-
-def weights_against_all(measure):
-    return -LAYERS if measure == "weights" else LAYERS
+rising, falling, outlier = map(in_all, (LAYERS, LAYERS[::-1], [0, 0, 9, 0, 0, 0]))
 
 
 def own_steps(measure):
@@ -85,14 +78,11 @@ def in_their_own_ways(measure):
 RECORDS = {
     "all-rise-with-depth": (changes(rising), changes(falling)),
     "lenses-agree": (changes(falling), changes(in_their_own_ways)),
-    "top-is-high": (changes(lambda measure: [1, 2, 0, 1, 5, 6]), changes(falling)),
-    "outputs-agree-more": (
-        changes(weights_against_all),
-        changes(lambda measure: -LAYERS if measure == "js" else LAYERS),
-    ),
+    "top-is-high": (changes(in_all([1, 2, 0, 1, 5, 6])), changes(falling)),
+    "outputs-agree-more": (changes(all_but("weights")), changes(all_but("js"))),
     "layers-inherit": (
-        changes(own_steps, lambda measure: own_steps("js") - own_steps("weights")),
-        changes(rising, lambda measure: np.cumsum(LAYERS)),
+        changes(own_steps, in_all(own_steps("js") - own_steps("weights"))),
+        changes(rising, in_all(np.cumsum(LAYERS))),
     ),
 }
 # A shape that is what the sentence says.
@@ -109,9 +99,9 @@ def test_a_record_that_shows_the_statement_reproduces_it_and_one_that_shows_the_
 def test_a_trivial_shape_reproduces_nothing_but_what_it_is(key):
     for shape in (rising, falling, outlier):
         assert (verdict(key, changes(shape, noise=0)).outcome == REPRODUCED) == ((key, shape) in SAID), shape
-    found = verdict(key, changes(flat, flat))
+    found = verdict(key, changes(in_all(np.ones(6)), in_all(np.ones(6))))
     assert found.outcome == CANNOT_BE_TESTED and "same at all layers" in found.reason
-    assert verdict(key, changes(lambda measure: [0, 0, 0, 0, 0, 1e-9], noise=1.0)).outcome != REPRODUCED
+    assert verdict(key, changes(in_all([0, 0, 0, 0, 0, 1e-9]), noise=1.0)).outcome != REPRODUCED
 
 
 def test_the_wider_of_the_intervals_over_tasks_and_over_models_is_taken(names):

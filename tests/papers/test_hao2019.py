@@ -214,22 +214,17 @@ def test_records_that_show_the_contrary_contradict_them():
     assert {key: one.outcome for key, one in found.items()} == dict.fromkeys(CLAIMS, CONTRADICTED)
 
 
-def flat(like: dict, radius: np.ndarray) -> np.ndarray:
-    return np.full(len(radius), 0.1)
+TRIVIAL = {
+    "flat": lambda like, radius: np.full(len(radius), 0.1),
+    "ramp": lambda like, radius: 0.1 + radius,
+    "noise": lambda like, radius: chance(int(1000 * like["end"]), len(radius)).uniform(0.1, 1.5, size=len(radius)),
+}
 
 
-def ramp(like: dict, radius: np.ndarray) -> np.ndarray:
-    return 0.1 + radius
-
-
-def noise(like: dict, radius: np.ndarray) -> np.ndarray:
-    return chance(int(1000 * like["end"]), len(radius)).uniform(0.1, 1.5, size=len(radius))
-
-
-@pytest.mark.parametrize("loss", [flat, ramp, noise])
+@pytest.mark.parametrize("loss", TRIVIAL)
 def test_no_trivial_landscape_reproduces_a_claim(loss):
     # The ends are alike, too, so that nothing tells the models apart but the shape.
-    found = verdicts({"models": trained()} | of_shapes(TUNED, TUNED | {"end": 0.06}, loss))
+    found = verdicts({"models": trained()} | of_shapes(TUNED, TUNED | {"end": 0.06}, TRIVIAL[loss]))
     assert REPRODUCED not in {found[key].outcome for key in ON_LANDSCAPES}
 
 
@@ -400,9 +395,7 @@ def test_trajectories_end_at_the_end(checkpoints):
     assert (starts["alpha"] == 0).all() and table[table["step"] == 0]["angle"].isna().all()
 
 
-def test_the_way_to_a_long_training_leads_from_the_state_after_its_first_part_or_from_a_finished_one(
-    models, checkpoints
-):
+def test_the_way_to_a_long_training_begins_at_its_first_part_or_at_a_finished_training(models, checkpoints):
     whole = hao2019_paths.long_training(checkpoints, "mrpc", 0, **HOW)
     assert whole[whole["kind"] == records.CELL]["training"].eq(CONTINUED).all()
     continued, (finished, _) = models.continued("mrpc", 0), models.finished_and_long("mrpc", 0)
@@ -412,18 +405,16 @@ def test_the_way_to_a_long_training_leads_from_the_state_after_its_first_part_or
         table = select(rows)
         states, between = table[table["kind"] == records.STATE], table[table["kind"] == BETWEEN]
         assert states["epoch"].tolist() == [0, 1, 2, 3] and between["epoch"].eq(2).all()
-        assert between["error"].iloc[0] == pytest.approx(
-            one_by_one(reference, encoded(finished, "validation"))[1].mean()
-        )
+        at_first = one_by_one(reference, encoded(finished, "validation"))[1].mean()
+        assert between["error"].iloc[0] == pytest.approx(at_first)
         assert between["error"].iloc[-1] == pytest.approx(states["error"].iloc[-1]), "heads are on the way, too"
         at_random = rows[(rows["kind"] == BETWEEN) & (rows["control"] == TWIN) & (rows["fold"] == WHOLE)]
         assert at_random["error"].iloc[0] == between["error"].iloc[0] and len(at_random) == len(between)
 
 
 def test_rollback_is_the_accuracy_of_a_model_with_these_layers_rolled_back(models, checkpoints):
-    means = (
-        hao2019.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu").groupby(["group", "control"])["score"].mean()
-    )
+    record = hao2019.rollbacks(checkpoints, "mrpc", 0, SECOND, device="cpu")
+    means = record.groupby(["group", "control"])["score"].mean()
     checkpoint = models.ordinary("mrpc", PRETRAINED, 0)
     examples = encoded(checkpoint, "validation")
     tuned, pretrained = checkpoint.model(), encoders.load_weights(encoders.locate(ENCODER))

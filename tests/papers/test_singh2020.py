@@ -46,27 +46,17 @@ def early(share):
     return 0.9 - 0.3 * (1 - (1 - share) ** 4)
 
 
-def flat(share):
-    return 0.8
-
-
-def reversed_line(share):
-    return 0.6 + 0.3 * share
-
-
-def outlier(share):
-    return line(share) - 0.25 * (abs(share - 1 / 3) < 1e-9)
-
-
-def noise(share):
-    return 0.7 + 0.05 * np.random.default_rng(int(1000 * share)).standard_normal()
-
-
 def below(form, by):
     return lambda share: form(share) - by
 
 
-TRIVIAL = {"flat": flat, "ramp": line, "reversed": reversed_line, "noise": noise, "outlier": outlier}
+TRIVIAL = {
+    "flat": lambda share: 0.8,
+    "ramp": line,
+    "reversed": lambda share: 0.6 + 0.3 * share,
+    "noise": lambda share: 0.7 + 0.05 * np.random.default_rng(int(1000 * share)).standard_normal(),
+    "outlier": lambda share: line(share) - 0.25 * (abs(share - 1 / 3) < 1e-9),
+}
 
 
 def models(forms: dict, seeds=range(3), depth: int = DEPTH) -> pd.DataFrame:
