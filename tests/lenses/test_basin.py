@@ -47,10 +47,7 @@ def test_what_has_no_finite_loss_lies_above():
 
 
 def test_half_widths_are_interpolated_between_grid_points():
-    assert half_widths([0, 1, 3, 4], [5.0, 2.0, 3.0, 9.0], at=1, rise=2) == (
-        pytest.approx(2 / 3),
-        pytest.approx(13 / 6),
-    )
+    assert half_widths([0, 1, 3, 4], [5.0, 2.0, 3.0, 9.0], at=1, rise=2) == pytest.approx((2 / 3, 13 / 6))
     # The first crossing counts, and a plain beyond it does not.
     assert half_widths([0, 1, 2, 3], [0.0, 2.0, 0.0, 0.0], at=0, rise=1) == (math.inf, 0.5)
 

@@ -17,18 +17,17 @@ from fivelenses.models import heads, thirds
 from fivelenses.models.layers import part, roll_back
 
 
+def encoded(rows, labels):
+    masks = [[1] * len(row) for row in rows]
+    return datasets.Dataset.from_dict({"input_ids": rows, "attention_mask": masks, "labels": labels})
+
+
 @pytest.fixture(scope="module")
 def examples():
     """Sixty examples of 3 to 14 pieces."""
     random = np.random.default_rng(0)
     rows = [random.integers(2, 20, random.integers(3, 15)).tolist() for _ in range(60)]
-    return datasets.Dataset.from_dict(
-        {
-            "input_ids": rows,
-            "attention_mask": [[1] * len(row) for row in rows],
-            "labels": random.integers(0, 2, 60).tolist(),
-        }
-    )
+    return encoded(rows, random.integers(0, 2, 60).tolist())
 
 
 @pytest.fixture(scope="module")
@@ -119,14 +118,8 @@ def test_identity_tells_examples_heads_and_precisions_apart_and_not_what_moves(e
         other_head.classifier.bias.add_(1)
         other_low.bert.encoder.layer[0].output.dense.bias.add_(1)
         other_high.bert.encoder.layer[2].output.dense.bias.add_(1)
-    different = [
-        identity(),
-        identity(other_head),
-        identity(other_low),
-        identity(rows=examples.select(range(59))),
-        identity(limit=20),
-        identity(autocast=torch.bfloat16),
-    ]
+    different = [identity(changed) for changed in (model, other_head, other_low)]
+    different += [identity(rows=examples.select(range(59))), identity(limit=20), identity(autocast=torch.bfloat16)]
     assert len(set(different)) == len(different)
     assert identity(other_high) == different[0]
 
@@ -149,13 +142,7 @@ def test_hostile_inputs_are_refused_in_one_sentence(examples):
         curvatures(diverged, examples, {"top": list(part(diverged, 3).parameters())})
 
 
-FOUR = datasets.Dataset.from_dict(
-    {
-        "input_ids": [[1, 2, 3, 4], [4, 5], [6, 7, 8], [3, 1, 2, 2]],
-        "attention_mask": [[1] * 4, [1] * 2, [1] * 3, [1] * 4],
-        "labels": [0, 1, 1, 0],
-    }
-)
+FOUR = encoded([[1, 2, 3, 4], [4, 5], [6, 7, 8], [3, 1, 2, 2]], [0, 1, 1, 0])
 
 
 @pytest.fixture

@@ -7,18 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification, BertConfig, DistilBertConfig, ElectraConfig, MPNetConfig
 
-from fivelenses.lenses.directions import (
-    angle,
-    difference,
-    layer_parameters,
-    moved,
-    norm,
-    placed,
-    project,
-    random_direction,
-    rescaled,
-    vector,
-)
+from fivelenses.lenses import directions
+from fivelenses.lenses.directions import angle, difference, layer_parameters, moved, norm, placed, project
 from fivelenses.models import thirds
 from fivelenses.models.layers import part
 
@@ -52,7 +42,7 @@ def test_small_angles_keep_their_digits():
 @given(triples, triples)
 @settings(deadline=None, max_examples=50)
 def test_a_rescaled_direction_keeps_its_own_way_and_takes_the_others_length(one, other):
-    found = rescaled(parameters(one), parameters(other))
+    found = directions.rescaled(parameters(one), parameters(other))
     assert norm(found) == pytest.approx(norm(parameters(other)))
     assert angle(found, parameters(one)) == pytest.approx(0, abs=1e-5)
 
@@ -71,12 +61,12 @@ def test_each_row_of_a_random_direction_has_the_length_of_the_points_row():
     torch.manual_seed(0)
     point = {"weight": torch.randn(5, 3, 2), "bias": torch.randn(5), "norm": torch.tensor(2.0)}
     point["weight"][2] = 0
-    direction = random_direction(point, seed=1)
+    direction = directions.random_direction(point, seed=1)
     lengths = [tensor["weight"].flatten(1).norm(dim=1) for tensor in (direction, point)]
     torch.testing.assert_close(*lengths)
     assert not direction["bias"].any() and not direction["norm"].any()
-    assert torch.equal(random_direction(point, seed=1)["weight"], direction["weight"])
-    assert not torch.equal(random_direction(point, seed=2)["weight"], direction["weight"])
+    assert torch.equal(directions.random_direction(point, seed=1)["weight"], direction["weight"])
+    assert not torch.equal(directions.random_direction(point, seed=2)["weight"], direction["weight"])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +82,7 @@ def test_each_row_of_a_random_direction_has_the_length_of_the_points_row():
 )
 def test_a_direction_that_does_not_fit_is_refused_in_one_sentence(direction, sentence):
     with pytest.raises(ValueError, match=sentence):
-        vector(direction, vector({"x": torch.ones(2)}))
+        directions.vector(direction, directions.vector({"x": torch.ones(2)}))
 
 
 def test_what_has_no_angle_or_no_filters_is_refused():
@@ -101,7 +91,7 @@ def test_what_has_no_angle_or_no_filters_is_refused():
         with pytest.raises(ValueError, match="'x' holds NaN"):
             angle(*pair)
     with pytest.raises(ValueError, match="has no matrix"):
-        random_direction(ones, 0)
+        directions.random_direction(ones, 0)
 
 
 def test_the_projection_worked_by_hand():

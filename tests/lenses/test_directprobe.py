@@ -15,11 +15,6 @@ from fivelenses.lenses.hulls import hull_distance
 seeds = st.integers(0, 2**31)
 
 
-def separate(a, b):
-    """Whether hulls meet, without their exact distance."""
-    return hulls.nearest_points(a, b, exact=False)
-
-
 def gaussian_classes(seed, n=60, d=4, labels=3, spread=1.0):
     random = np.random.default_rng(seed)
     codes = np.arange(n) % labels
@@ -108,7 +103,7 @@ def test_distances_to_a_triangle_are_those_worked_by_hand(b, distance):
 @settings(deadline=None, max_examples=60)
 def test_every_answer_is_proven_and_agrees_with_linear_programming(seed):
     a, b = two_clouds(seed)
-    exact, quick = hull_distance(a, b), separate(a, b)
+    exact, quick = hull_distance(a, b), hulls.nearest_points(a, b, exact=False)
     assert exact.separable == quick.separable != hulls_meet(a, b)
     assert exact.distance - exact.lower <= 1e-6 * exact.distance
     assert quick.lower <= exact.distance + 1e-12 and exact.distance <= quick.distance + 1e-12

@@ -18,22 +18,13 @@ def frequencies(x, y, x_block, classes, seed, learning_rate):
 
 
 def sure_and_wrong(x, y, x_block, classes, seed, learning_rate):
-    return np.log(np.eye(classes)[x_block[:, 0].int().numpy()])
-
-
-@pytest.fixture
-def probe(monkeypatch):
-    """Sets the probe that blocks are coded by."""
-    return lambda function: monkeypatch.setattr(mdl, "_log_probabilities", np.errstate(divide="ignore")(function))
-
-
-def ends_of(n):
-    return sorted({math.ceil(round(fraction * n, 9)) for fraction in mdl.FRACTIONS})
+    with np.errstate(divide="ignore"):
+        return np.log(np.eye(classes)[x_block[:, 0].int().numpy()])
 
 
 def one_by_one(y, classes):
     """The code of ``frequencies``, example by example."""
-    ends = ends_of(len(y))
+    ends = sorted({math.ceil(round(fraction * len(y), 9)) for fraction in mdl.FRACTIONS})
     bits = ends[0] * math.log2(classes)
     for sent, end in zip(ends[:-1], ends[1:], strict=True):
         for label in y[sent:end]:
@@ -77,8 +68,8 @@ def test_several_labels_cost_what_each_costs_as_a_choice_of_two(seed, n, labels)
     assert together.uniform == n * labels
 
 
-def test_a_sure_and_wrong_probe_costs_no_more_than_the_mixture_allows(probe):
-    probe(sure_and_wrong)
+def test_a_sure_and_wrong_probe_costs_no_more_than_the_mixture_allows(monkeypatch):
+    monkeypatch.setattr(mdl, "_log_probabilities", sure_and_wrong)
     y = np.arange(100) % 4
     code = online_code(((y[:, None] + 1) % 4).astype(np.float32), y)
     assert np.sort(code.bits)[-50:] == pytest.approx(math.log2(4 * 51))

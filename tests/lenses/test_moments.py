@@ -88,13 +88,7 @@ def test_the_caller_may_write_over_its_rows():
     np.testing.assert_array_equal(gathering.pair().xx, gathered().pair().xx)
 
 
-@pytest.mark.parametrize(
-    ("act", "message"),
-    [
-        (lambda: Moments().pair(), "There are no rows"),
-        (lambda: gathered(fold_of=np.zeros(300, dtype=int), folds=2).pair(left_out=0), "There are no rows"),
-    ],
-)
-def test_misuse_is_refused(act, message):
-    with pytest.raises(ValueError, match=message):
-        act()
+def test_moments_of_no_rows_are_refused():
+    for gathering, left_out in ((Moments(), None), (gathered(fold_of=np.zeros(300, dtype=int), folds=2), 0)):
+        with pytest.raises(ValueError, match="There are no rows"):
+            gathering.pair(left_out=left_out)

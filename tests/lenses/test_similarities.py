@@ -16,17 +16,7 @@ from scipy.stats import pearsonr
 from fivelenses.lenses import similarities
 from fivelenses.lenses.cca import pwcca_distance, svcca_distance, whitening
 from fivelenses.lenses.moments import Moments
-from fivelenses.lenses.similarities import (
-    DebiasedCKA,
-    debiased_linear_cka,
-    linear_cka,
-    mutual_neighbours,
-    permuted_null,
-    procrustes_distance,
-    rsa,
-    sample_positions,
-    unit_rows,
-)
+from fivelenses.lenses.similarities import debiased_linear_cka, linear_cka, mutual_neighbours, procrustes_distance, rsa
 
 seeds = st.integers(0, 2**31)
 
@@ -233,10 +223,10 @@ def test_neighbours_are_the_same_where_squares_are_no_numbers(scale):
 
 def test_a_stream_gives_what_the_whole_gives(monkeypatch):
     x, y = (torch.from_numpy(side) for side in related(1, n=300, d2=5))
-    moments, of_units, debiased = Moments(), Moments(((1, 0), (0, 1))), DebiasedCKA(((0, 1), (1, 1)))
+    moments, of_units, debiased = Moments(), Moments(((1, 0), (0, 1))), similarities.DebiasedCKA(((0, 1), (1, 1)))
     for pair in zip(x.split(17), y.split(17), strict=True):
         moments.update(*pair)
-        of_units.update(*(unit_rows(side) for side in pair))
+        of_units.update(*(similarities.unit_rows(side) for side in pair))
         debiased.update(*pair)
     for measure in (svcca_distance, pwcca_distance, linear_cka, procrustes_distance):
         assert measure(moments.pair()) == pytest.approx(measure(x, y), abs=1e-10)
@@ -250,17 +240,18 @@ def test_a_stream_gives_what_the_whole_gives(monkeypatch):
 
 def test_a_sample_is_of_the_same_rows_of_both_sides():
     x, y = related(1, n=300)
-    positions = sample_positions(300, 200, seed=3)
+    positions = similarities.sample_positions(300, 200, seed=3)
     assert len(set(positions)) == 200 and (np.diff(positions) > 0).all()
     assert rsa(x, y, 200, 3) == rsa(x[positions], y[positions])
 
 
 def test_the_null_of_equal_representations_is_that_of_independent_ones():
     x = np.random.default_rng(0).standard_normal((8000, 100))
-    assert permuted_null(svcca_distance, x, x) == pytest.approx(1 - 8 / (3 * math.pi) * math.sqrt(1 / 80), abs=0.01)
-    assert permuted_null(linear_cka, x, x) == pytest.approx(100 / 8100, rel=0.05)
-    assert permuted_null(rsa, x, x) == pytest.approx(0, abs=0.02)
-    again = [permuted_null(linear_cka, x[:1000], x[:1000], seed) for seed in (1, 1, 2)]
+    independent = 1 - 8 / (3 * math.pi) * math.sqrt(1 / 80)
+    assert similarities.permuted_null(svcca_distance, x, x) == pytest.approx(independent, abs=0.01)
+    assert similarities.permuted_null(linear_cka, x, x) == pytest.approx(100 / 8100, rel=0.05)
+    assert similarities.permuted_null(rsa, x, x) == pytest.approx(0, abs=0.02)
+    again = [similarities.permuted_null(linear_cka, x[:1000], x[:1000], seed) for seed in (1, 1, 2)]
     assert again[0] == again[1] != again[2]
 
 

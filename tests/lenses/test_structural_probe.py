@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from fivelenses.lenses import structural_probe
-from fivelenses.lenses.structural_probe import (
-    StructuralProbe,
-    fit,
-    sentence_scores,
-    summary,
-    tree_depths,
-    tree_distances,
-)
+from fivelenses.lenses.structural_probe import StructuralProbe, fit, tree_depths, tree_distances
 
 GEOMETRY = {"distance": tree_distances, "depth": tree_depths}
 
@@ -29,7 +22,7 @@ def random_tree(random, n):
 
 def measures(kind, predicted, gold, counted=None):
     counted = [np.ones(len(truth), dtype=bool) for truth in gold] if counted is None else counted
-    return summary(sentence_scores(kind, predicted, gold, counted))
+    return structural_probe.summary(structural_probe.sentence_scores(kind, predicted, gold, counted))
 
 
 def of_test(probe, vectors, gold):
