@@ -12,25 +12,7 @@ from scipy import stats
 from scipy.special import expit, roots_hermitenorm
 
 from fivelenses import judging
-from fivelenses.judging import (
-    CANNOT_BE_TESTED,
-    CONTRADICTED,
-    FAILS,
-    HOLDS,
-    MIXED,
-    OPEN,
-    PAIR,
-    REPRODUCED,
-    CannotTest,
-    Claim,
-    crossed,
-    difference,
-    estimate,
-    jackknife,
-    judge,
-    over_seeds,
-    score,
-)
+from fivelenses.judging import CONTRADICTED, FAILS, HOLDS, OPEN, REPRODUCED, Claim, crossed, estimate, judge, over_seeds
 from fivelenses.records import Missing
 
 HUNDREDTHS = st.integers(-300, 300).map(lambda number: number / 100)
@@ -95,7 +77,7 @@ def test_an_analysis_of_variance_in_loops_agrees(model_sd, example_sd):
             model_sd * rng.normal(size=(count, 1)) + sign * example + rng.normal(size=(count, 9))
             for count, sign in ((models, 1), (others, -1))
         ]
-        for given_sides, interval in ((sides[:1], crossed(sides[0])), (sides, difference(*sides))):
+        for given_sides, interval in ((sides[:1], crossed(sides[0])), (sides, judging.difference(*sides))):
             mean, variance, degrees = slow_variance_and_degrees([side.tolist() for side in given_sides])
             assert interval.estimate == pytest.approx(mean)
             assert interval.variance == pytest.approx((variance, degrees))
@@ -112,7 +94,7 @@ def test_a_shift_shifts_a_scale_scales_and_an_order_does_nothing(scores, shift, 
 
 @given(TWO_MATRICES)
 def test_swapped_sides_change_the_sign_and_no_part_exceeds_the_variance(pair):
-    interval, swapped = difference(*pair), difference(*pair[::-1])
+    interval, swapped = judging.difference(*pair), judging.difference(*pair[::-1])
     assert close(ends(interval), np.negative([swapped.estimate, swapped.high, swapped.low]))
     for one in (crossed(pair[0]), interval):
         parts = one.by_model, one.by_example, one.interaction
@@ -125,7 +107,7 @@ def test_one_model_gives_an_interval_of_this_model():
     interval = crossed(scores)
     low, high = stats.t.interval(0.95, 29, scores.mean(), stats.sem(scores[0]))
     assert interval.models == 1 and ends(interval) == pytest.approx([scores.mean(), low, high])
-    assert difference(np.repeat(scores, 3, 0), scores).models == 1
+    assert judging.difference(np.repeat(scores, 3, 0), scores).models == 1
 
 
 POINTS, WEIGHTS = roots_hermitenorm(60)
@@ -143,7 +125,9 @@ def two_methods(rng, models, model_sd):
 
 @pytest.mark.parametrize(("models", "least", "most"), [(2, 0.84, 0.995), (3, 0.90, 0.985), (5, 0.92, 0.975)])
 @pytest.mark.parametrize("model_sd", [0.02, 0.3], ids=["small", "large"])
-@pytest.mark.parametrize("measure", [difference, lambda one, other: crossed(one - other)], ids=["unpaired", "paired"])
+@pytest.mark.parametrize(
+    "measure", [judging.difference, lambda one, other: crossed(one - other)], ids=["unpaired", "paired"]
+)
 def test_95_percent_intervals_cover(models, least, most, model_sd, measure):
     rng, held = np.random.default_rng(5), []
     for _ in range(300):
@@ -157,7 +141,7 @@ def test_folds_of_a_mean_are_the_means_of_folds():
     scores = np.random.default_rng(0).normal(size=(4, 60))
     parts = np.array_split(np.arange(60), 6)
     left_out = np.stack([np.delete(scores, part, 1).mean(axis=1) for part in parts], axis=1)
-    interval = jackknife(scores.mean(axis=1), left_out, 60)
+    interval = judging.jackknife(scores.mean(axis=1), left_out, 60)
     assert np.allclose(ends(interval), ends(crossed(scores.reshape(4, 6, 10).mean(axis=2))))
     assert (interval.models, interval.examples) == (4, 60)
 
@@ -165,7 +149,7 @@ def test_folds_of_a_mean_are_the_means_of_folds():
 @pytest.mark.parametrize("models", [1, 2, 20])
 def test_folds_that_move_all_models_alike_do_not_average_out(models):
     replicates = np.array([0.4, 0.5, 0.6, 0.3])
-    interval = jackknife(np.full(models, 0.45), np.tile(replicates, (models, 1)))
+    interval = judging.jackknife(np.full(models, 0.45), np.tile(replicates, (models, 1)))
     assert interval.variance.variance == pytest.approx(3 / 4 * np.square(replicates - replicates.mean()).sum())
     assert interval.variance.degrees == pytest.approx(3) and interval.models == models
 
@@ -211,15 +195,15 @@ def test_a_measure_that_was_not_repeated_without_folds_has_given_examples():
 
 def test_pairs_of_models_are_counted_by_the_models_in_them():
     names = [(0, 1), (0, 2), (1, 2)]
-    rows = pd.DataFrame(names, columns=list(PAIR)).assign(x=[1.0, 2.0, 3.0])
+    rows = pd.DataFrame(names, columns=list(judging.PAIR)).assign(x=[1.0, 2.0, 3.0])
     rows = rows.merge(pd.DataFrame({"fold": [-1, 0, 1]}), how="cross")
-    interval = estimate(rows, lambda of_pair: of_pair["x"].iloc[0], PAIR)
+    interval = estimate(rows, lambda of_pair: of_pair["x"].iloc[0], judging.PAIR)
     # Pseudo-values 3 · 2 − 2 · (3, 2, 1) = 0, 2, 4: the jackknife over models.
     assert (interval.estimate, interval.models) == (2.0, 3)
     assert interval.by_model.variance == pytest.approx(np.var([0, 2, 4], ddof=1) / 3)
-    assert estimate(rows[rows["second"] == 1], lambda of_pair: of_pair["x"].iloc[0], PAIR).models == 1
+    assert estimate(rows[rows["second"] == 1], lambda of_pair: of_pair["x"].iloc[0], judging.PAIR).models == 1
     with pytest.raises(ValueError, match="2 pairs are not all pairs of 3 models"):
-        estimate(rows[rows["second"] == 2], lambda of_pair: of_pair["x"].iloc[0], PAIR)
+        estimate(rows[rows["second"] == 2], lambda of_pair: of_pair["x"].iloc[0], judging.PAIR)
 
 
 def test_models_of_the_same_names_are_pairs_and_others_are_not():
@@ -307,16 +291,15 @@ def correlated(seeds, right=0.9):
 
 def test_a_matthews_correlation_is_scored_by_folds():
     rows = correlated((0, 1, 2))
-    interval = score(rows)
-    assert interval.estimate == pytest.approx(
-        np.mean([np.corrcoef(one["label"], one["predicted"])[0, 1] for _, one in rows.groupby("seed")])
-    )
+    interval = judging.score(rows)
+    of_seeds = [np.corrcoef(one["label"], one["predicted"])[0, 1] for _, one in rows.groupby("seed")]
+    assert interval.estimate == pytest.approx(np.mean(of_seeds))
     assert (interval.models, interval.examples) == (3, 200) and 0.5 < interval.low < interval.high < 1
 
 
 def test_no_interval_of_two_models_is_said_to_reach_beyond_what_a_score_can_be():
     rows = correlated((0, 1), right=[0.55, 0.98])
-    assert score(rows).high > 1
+    assert judging.score(rows).high > 1
     said = judging.unlearned(models(rows, null_rate=0.0), rows, E)["cola"]
     assert said.endswith(", 1.000] above the null rate, and with 2 models the interval reaches below 0.02")
     even = predicted(0.9, seeds=[0]).assign(seed=0), predicted(0.52, seeds=[1])
@@ -388,7 +371,7 @@ def test_a_censored_effect_decides_only_in_the_direction_that_is_known(opened, u
     [
         ([HOLDS, HOLDS, OPEN], REPRODUCED),
         ([HOLDS, OPEN], OPEN),
-        ([HOLDS, HOLDS, HOLDS, FAILS], MIXED),
+        ([HOLDS, HOLDS, HOLDS, FAILS], judging.MIXED),
         ([FAILS, FAILS, OPEN], CONTRADICTED),
         ([FAILS, OPEN], OPEN),
         ([OPEN, OPEN], OPEN),
@@ -423,7 +406,7 @@ def test_what_was_not_learned_takes_no_part():
     verdict = judged(table(mrpc=SEEDS[HOLDS], rte=SEEDS[FAILS]), excluded)
     assert verdict.outcome == REPRODUCED and verdict.left_out == {"RTE": "RTE was not learned"} and verdict.alone
     none = judged(table(rte=SEEDS[FAILS]), excluded)
-    assert (none.outcome, none.reason) == (CANNOT_BE_TESTED, "RTE was not learned")
+    assert (none.outcome, none.reason) == (judging.CANNOT_BE_TESTED, "RTE was not learned")
     pairs = table(**{"rte–mnli": SEEDS[HOLDS], "mrpc–sst2": SEEDS[HOLDS]}).rename(columns={"task": "pair"})
     assert set(judged(pairs, excluded, by="pair").left_out) == {"RTE–MNLI"}
     on = judged(table(mrpc=[1]), excluded, lambda rows: {("MRPC first", "mrpc", "rte"): over_seeds([1, 2])})
@@ -442,7 +425,7 @@ def test_encoders_on_tasks_are_groups():
 
 def test_a_claim_that_lacks_what_it_is_about_says_why():
     def lacking(rows):
-        raise CannotTest("it has one layer")
+        raise judging.CannotTest("it has one layer")
 
     assert judged(table(mrpc=[1]), None, lacking).reason == "it has one layer"
     assert judged(table(mrpc=[1]).iloc[:0], if_empty="there is no pair").reason == "there is no pair"
@@ -454,10 +437,8 @@ def test_controls_are_judged_apart_by_the_same_function():
     rows = table(mrpc=SEEDS[HOLDS], rte=SEEDS[HOLDS]).assign(control="")
     rows = pd.concat([rows, rows.assign(control="twin", x=-rows["x"]), rows.assign(control="shuffled labels")[:3]])
     verdict = judged(rows)
-    assert {name: one.outcome for name, one in verdict.controls.items()} == {
-        "twin": CONTRADICTED,
-        "shuffled labels": REPRODUCED,
-    }
+    outcomes = {name: one.outcome for name, one in verdict.controls.items()}
+    assert outcomes == {"twin": CONTRADICTED, "shuffled labels": REPRODUCED}
     assert [group.name for group in verdict.controls["shuffled labels"].groups] == ["MRPC"]
     assert list(judged(rows, no_twin="it needs a head").controls) == ["shuffled labels"]
 
@@ -494,23 +475,19 @@ def test_noise_is_decided_as_often_as_chance_says():
     assert group_of({"a": [5.0]}).chance == 0
 
 
-@pytest.fixture
-def everything():
-    """Claims with all that can become of them: controls, groups left out, ends that do not stand, ratios, halves."""
+def test_what_became_of_claims_survives_the_disk_and_is_a_table(tmp_path):
+    # All that can become of them: controls, groups left out, ends that do not stand, ratios, halves.
     rows = table(mrpc=SEEDS[HOLDS], rte=[5.0], sst2=SEEDS[FAILS]).assign(control="")
     rows = pd.concat([rows, table(mrpc=SEEDS[OPEN]).assign(control="twin")])
     cut, ratio = crossed([[0.97, 0.99, 1.0], [0.93, 1.0, 0.98]]).cut(-1, 1), over_seeds([2, 3, 4], log=True)
     found = {"mrpc": {"a": cut, "b": ratio}, "rte": {"a": cut.at_least()}, "sst2": {"a": cut.simultaneous(3)}}
     by_task, halves = claim(by="task"), {"large": ["SST-2"], "small": ["MRPC", "RTE"]}
     several = claim(above={"a": 0.9, "b": 2}, because="so", unit={"b": "ratio"}, halves=halves)
-    return [
+    everything = [
         (by_task, judge(by_task, growth, rows, {"sst2": "SST-2 was not learned"})),
         (several, judge(several, lambda rows: found, rows)),
         (by_task, judge(by_task, growth, Missing("changes", "it is old"))),
     ]
-
-
-def test_what_became_of_claims_survives_the_disk_and_is_a_table(everything, tmp_path):
     judging.save(everything, tmp_path)
     assert judging.load(tmp_path) == everything
     judging.as_table(everything).to_parquet(tmp_path / "table.parquet")

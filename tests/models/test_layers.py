@@ -8,34 +8,24 @@ from transformers import AutoModel, ElectraConfig, MPNetConfig
 from fivelenses.models import layers
 
 
-@pytest.fixture
-def other_model(toy_model):
-    """The toy BERT with every parameter moved."""
+def test_rolling_a_layer_back_changes_that_layer_alone(toy_model):
     moved = copy.deepcopy(toy_model)
     with torch.no_grad():
         for parameter in moved.parameters():
             parameter.add_(1.0)
-    return moved
-
-
-def test_rolling_a_layer_back_changes_that_layer_alone(toy_model, other_model):
-    before = copy.deepcopy(other_model)
-    layers.roll_back(other_model, toy_model, [3])
+    found = copy.deepcopy(moved)
+    layers.roll_back(found, toy_model, [3])
     for layer in range(7):
-        expected = toy_model if layer == 3 else before
-        assert equal_weights(layers.part(other_model, layer), layers.part(expected, layer))
+        expected = toy_model if layer == 3 else moved
+        assert equal_weights(layers.part(found, layer), layers.part(expected, layer))
 
 
 def test_reinitialisation_changes_exactly_the_six_projections(toy_model):
     before = copy.deepcopy(toy_model)
     layers.reinitialise(toy_model, [5, 6], seed=0)
-    changed = {
-        name for name, tensor in toy_model.state_dict().items() if not torch.equal(tensor, before.state_dict()[name])
-    }
-    expected = {
-        f"encoder.layer.{layer}.{projection}.weight" for layer in (4, 5) for projection in layers.PROJECTIONS["bert"]
-    }
-    assert changed == expected
+    old, projections = before.state_dict(), layers.PROJECTIONS["bert"]
+    changed = {name for name, tensor in toy_model.state_dict().items() if not torch.equal(tensor, old[name])}
+    assert changed == {f"encoder.layer.{layer}.{name}.weight" for layer in (4, 5) for name in projections}
 
 
 def test_reinitialised_weights_are_a_truncated_normal(toy_model):
@@ -55,20 +45,14 @@ def test_reset_also_sets_biases_and_norms(toy_model):
     assert toy_model.encoder.layer[1].output.dense.bias.any()
 
 
-SMALL = dict(vocab_size=50, max_position_embeddings=16)
+SMALL = dict(vocab_size=50, max_position_embeddings=16, hidden_size=8, num_hidden_layers=2, num_attention_heads=2)
 
 
 @pytest.mark.parametrize(
     ("config", "beside"),
     [
-        (
-            ElectraConfig(hidden_size=8, embedding_size=4, num_hidden_layers=2, num_attention_heads=2, **SMALL),
-            "embeddings_project",
-        ),
-        (
-            MPNetConfig(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, **SMALL),
-            "encoder.relative_attention_bias",
-        ),
+        (ElectraConfig(**SMALL, embedding_size=4), "embeddings_project"),
+        (MPNetConfig(**SMALL), "encoder.relative_attention_bias"),
     ],
     ids=["electra", "mpnet"],
 )

@@ -5,30 +5,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import ENCODER
-from transformers import (
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    MPNetConfig,
-    MPNetModel,
-    RobertaConfig,
-    RobertaModel,
-)
+from transformers import AutoModel, BertConfig, DistilBertConfig, MPNetConfig, RobertaConfig
 
 from fivelenses.models import encoders
 from fivelenses.models.controls import SYMMETRIES, symmetries_of
 
-SMALL = dict(vocab_size=30, max_position_embeddings=20)
-ARCHITECTURES = {
-    "bert": BertModel(BertConfig(**SMALL, hidden_size=12, num_hidden_layers=2, num_attention_heads=3)),
-    "one head": BertModel(BertConfig(**SMALL, hidden_size=12, num_hidden_layers=2, num_attention_heads=1)),
-    "roberta": RobertaModel(RobertaConfig(**SMALL, hidden_size=12, num_hidden_layers=2, num_attention_heads=3)),
-    "mpnet": MPNetModel(MPNetConfig(**SMALL, hidden_size=12, num_hidden_layers=2, num_attention_heads=3)),
-    "distilbert": DistilBertModel(DistilBertConfig(vocab_size=30, dim=12, n_layers=2, n_heads=3, hidden_dim=20)),
+SMALL = dict(vocab_size=30, max_position_embeddings=20, hidden_size=12, num_hidden_layers=2)
+CONFIGURATIONS = {
+    "bert": BertConfig(**SMALL, num_attention_heads=3),
+    "one head": BertConfig(**SMALL, num_attention_heads=1),
+    "roberta": RobertaConfig(**SMALL, num_attention_heads=3),
+    "mpnet": MPNetConfig(**SMALL, num_attention_heads=3),
+    "distilbert": DistilBertConfig(vocab_size=30, dim=12, n_layers=2, n_heads=3, hidden_dim=20),
 }
-
-
+ARCHITECTURES = {name: AutoModel.from_config(config) for name, config in CONFIGURATIONS.items()}
 TOKENS = torch.arange(5, 45).reshape(2, 20)
 
 

@@ -45,12 +45,8 @@ def test_a_file_of_each_kind_becomes_a_task(kind):
     table = reviews(stars=range(100))
     table.loc[3, "text"], table.loc[4, "text"] = '"She said: so, it sings', "NA"
     task = register(table, f"Film reviews.{kind}")
-    assert (task.title, task.name[:13], task.head, task.metric) == (
-        "Film reviews",
-        "film-reviews-",
-        "sequence",
-        "accuracy",
-    )
+    assert task.title == "Film reviews" and task.name.startswith("film-reviews-")
+    assert (task.head, task.metric) == ("sequence", "accuracy")
     assert (task.inputs, task.labels, task.sizes) == (("text",), ("bad", "good"), {"train": 80, "validation": 20})
     data = tasks.load(task.name, "hub")
     labels = {row["text"]: data.labels[row["label"]] for rows in data.splits.values() for row in rows}

@@ -15,17 +15,18 @@ def word(number, form, upos="NOUN", xpos="NN", head=0, relation="root", misc="_"
     return line(str(number), form, form, upos, xpos, "_", str(head), relation, "_", misc)
 
 
-CONLLU = "\n".join(
-    (
-        word(1, "Ducks", "NOUN", "NNS", 4, "nsubj:outer"),
-        line("2-3", "don't", "_", "_", "_", "_", "_", "_", "_", "_"),
-        word(2, "do", "AUX", "VBP", 4, "aux"),
-        word(3, "n't", "PART", "RB", 4, "advmod"),
-        word(4, "fly", "VERB", "VB", 0, "root"),
-        line("4.1", "high", "high", "ADV", "RB", "_", "_", "_", "_", "_"),
-        "",
-        "",
-    )
+def sentence(*lines: str) -> str:
+    """One sentence of a file, and the empty line after it."""
+    return "\n".join((*lines, "", ""))
+
+
+CONLLU = sentence(
+    word(1, "Ducks", "NOUN", "NNS", 4, "nsubj:outer"),
+    line("2-3", "don't", "_", "_", "_", "_", "_", "_", "_", "_"),
+    word(2, "do", "AUX", "VBP", 4, "aux"),
+    word(3, "n't", "PART", "RB", 4, "advmod"),
+    word(4, "fly", "VERB", "VB", 0, "root"),
+    line("4.1", "high", "high", "ADV", "RB", "_", "_", "_", "_", "_"),
 )
 
 
@@ -50,16 +51,12 @@ def preposition(number: str, form: str, smwe: str, lexcat: str, role: str, funct
 
 
 def test_only_single_prepositions_with_a_supersense_are_kept():
-    text = "\n".join(
-        (
-            preposition("1", "in", "_", "P", "p.Locus", "p.Locus"),
-            preposition("2", "of", "1:1", "P", "p.Whole", "p.Whole"),
-            preposition("3", "by", "_", "P", "??", "??"),
-            preposition("4", "my", "_", "PRON.POSS", "p.Experiencer", "p.Possessor"),
-            preposition("5", "dog", "_", "N", "n.ANIMAL", "_"),
-            "",
-            "",
-        )
+    text = sentence(
+        preposition("1", "in", "_", "P", "p.Locus", "p.Locus"),
+        preposition("2", "of", "1:1", "P", "p.Whole", "p.Whole"),
+        preposition("3", "by", "_", "P", "??", "??"),
+        preposition("4", "my", "_", "PRON.POSS", "p.Experiencer", "p.Possessor"),
+        preposition("5", "dog", "_", "N", "n.ANIMAL", "_"),
     )
     rows = parse_conllulex(text)[["index", "role", "function"]].to_numpy().tolist()
     assert rows == [[0, "Locus", "Locus"], [3, "Experiencer", "Possessor"]]
@@ -75,21 +72,17 @@ def test_every_task_has_a_toy_table_whose_spans_lie_in_their_texts(name):
         assert isinstance(row.labels, list) and (row.labels or name == "spr")
 
 
-GUM = "\n".join(
-    (
-        "# sent_id = GUM_a_b-1",
-        word(1, "Julia", misc="Entity=(1-person-new-nnnnn-cf1-1-sgl)"),
-        word(2, "sees"),
-        word(3, "the", misc="Entity=(2-animal-new-nnnnn-cf2-2-coref"),
-        word(4, "hen"),
-        word(5, "of"),
-        word(6, "her", misc="Entity=(3-person-new-cf3-2-sgl(1-person-giv-cf1-1-ana)"),
-        word(7, "aunt", misc="Entity=3)2)"),
-        word(8, "in"),
-        word(9, "May", misc="Entity=(9[1/2]-time-new-nnnnn-cf4-1-sgl)"),
-        "",
-        "",
-    )
+GUM = sentence(
+    "# sent_id = GUM_a_b-1",
+    word(1, "Julia", misc="Entity=(1-person-new-nnnnn-cf1-1-sgl)"),
+    word(2, "sees"),
+    word(3, "the", misc="Entity=(2-animal-new-nnnnn-cf2-2-coref"),
+    word(4, "hen"),
+    word(5, "of"),
+    word(6, "her", misc="Entity=(3-person-new-cf3-2-sgl(1-person-giv-cf1-1-ana)"),
+    word(7, "aunt", misc="Entity=3)2)"),
+    word(8, "in"),
+    word(9, "May", misc="Entity=(9[1/2]-time-new-nnnnn-cf4-1-sgl)"),
 )
 
 
@@ -139,5 +132,5 @@ ROLES = [([1, 2], [0, 1], ["ARG0"]), ([1, 2], [2, 4], ["ARG1"])]
 )
 def test_arguments_stand_beside_their_predicate_where_the_two_editions_have_one_sentence(tags, roles):
     words = [word(place, "x", xpos=tag) for place, tag in enumerate(tags.split(), start=1)]
-    rows = treebanks.semantic_roles(SKELETON, "\n".join(("# sent_id = answers-doc_1-0001", *words, "", "")))
+    rows = treebanks.semantic_roles(SKELETON, sentence("# sent_id = answers-doc_1-0001", *words))
     assert [(row["span1"], row["span2"], row["labels"]) for row in rows] == roles
