@@ -52,18 +52,12 @@ def test_scores_are_those_of_the_equations():
         assert (arcs[0].diagonal(1) == torch.finfo(arcs.dtype).min).all()
 
 
-@pytest.fixture(scope="module")
-def parsed(toy_tokenizer):
-    """A parser, and sentences of different lengths."""
+def test_padding_and_neighbours_do_not_change_scores_nor_loss(toy_tokenizer):
     data = tasks.load("parsing", "toyworld")
     torch.manual_seed(0)
     model = heads.build(encoders.locate(ENCODER), "biaffine", data.labels).eval()
-    return model, encode(data, "validation", toy_tokenizer, 64).select(range(8))
-
-
-def test_padding_and_neighbours_do_not_change_scores_nor_loss(parsed, toy_tokenizer):
-    model, rows = parsed
     collate = heads.collator("biaffine", toy_tokenizer)
+    rows = encode(data, "validation", toy_tokenizer, 64).select(range(8))
     wanted = [{name: value for name, value in row.items() if name != "row"} for row in rows]
     with torch.no_grad():
         together = model(**collate(wanted))

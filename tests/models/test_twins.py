@@ -70,26 +70,15 @@ def test_what_did_not_move_stays_and_head_and_pooler_are_the_tuned_ones(tuned, t
     assert not equal_weights(tuned.bert.pooler, original.pooler)
 
 
-@pytest.fixture(scope="module")
-def aligned(tuned):
-    """The model with a move that all neurons share, which changes more of what it computes than noise of its norm."""
-    model = copy.deepcopy(tuned)
+def test_a_functional_twin_moves_the_last_layer_as_far_as_training_did(tuned, original, toy_examples):
+    # A move that all neurons share changes more of what the model computes than noise of its norm.
+    aligned = copy.deepcopy(tuned)
     with torch.no_grad():
-        for layer in model.bert.encoder.layer:
+        for layer in aligned.bert.encoder.layer:
             layer.output.dense.weight.add_(torch.linspace(-0.1, 0.1, 64)[:, None])
-    return model
-
-
-@pytest.fixture(scope="module")
-def functional(aligned, original, toy_examples):
-    """How models move, the scale that was found, and the twin with it."""
     movement = last_layer_movement(original, toy_examples, device="cpu")
     scale = scale_of_equal_movement(aligned, original, 0, movement)
-    return movement, scale, moved_at_random(aligned, original, 0, scale)
-
-
-def test_a_functional_twin_moves_the_last_layer_as_far_as_training_did(functional, aligned, original):
-    movement, scale, found = functional
+    found = moved_at_random(aligned, original, 0, scale)
     assert movement(found) == pytest.approx(movement(aligned), rel=1.5 * TOLERANCE)
     assert scale > 1.2 and movement(moved_at_random(aligned, original, 0)) < 0.9 * movement(aligned)
 
