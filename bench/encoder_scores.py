@@ -37,7 +37,7 @@ def scores(folders: Iterable[Path]) -> pd.DataFrame:
     nulls = models.groupby("task")["null_rate"].first()
     known = [(catalogue.find(task), nulls[task]) for task in table["task"]]
     table["task"] = [task.title for task, _ in known]
-    table.insert(1, "score (null rate)", [f"{catalogue.SCORES[task.metric]} ({null:.3f})" for task, null in known])
+    table.insert(1, "score (null rate)", [f"{task.score_name} ({null:.3f})" for task, null in known])
     return table.assign(examples=table["examples"].map("{:,}".format), epochs=table["epochs"].map("{:g}".format))
 
 

@@ -58,6 +58,11 @@ class Task:
     treebank: str = ""
     own: bool = False
 
+    @property
+    def score_name(self) -> str:
+        """How the field writes the score; empty where there is none."""
+        return SCORES[self.metric]
+
 
 @dataclass(frozen=True)
 class EdgeTask:
