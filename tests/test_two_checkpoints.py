@@ -81,9 +81,8 @@ def test_the_one_layer_that_changed_is_named(one_layer):
 def test_each_lens_has_its_null_its_interval_and_both_twins(one_layer):
     measures = one_layer.measures
     assert list(measures) == MEASURED
-    assert measures.groupby("lens", sort=False)["layer"].apply(list).to_dict() == {
-        one: [*range(1, 7)] for one in LENSES
-    }
+    layers = measures.groupby("lens", sort=False)["layer"].apply(list)
+    assert layers.to_dict() == {one: [*range(1, 7)] for one in LENSES}
     assert (measures["low"] <= measures["value"]).all() and (measures["value"] <= measures["high"]).all()
     changed = measures[(measures["layer"] > 3) & measures["lens"].isin(["js", "rsa", "cka_debiased", "neighbours"])]
     assert (changed["null"] > changed["high"]).all() and (changed["value"] > changed["smallest_told"]).all()
@@ -161,9 +160,8 @@ def test_a_fold_left_out_is_a_sample_without_its_words(toy_model, toy_examples):
     lenses = [Sampled(sampled_changes(), positions, 0), PermutedAttention()]
     table = compare_with(lenses, models, [("0", "1")], toy_examples, [2], 7, "cpu", fold_of)
     vectors, of_words = [], []
-    for batch, other in zip(
-        *(stream(model, toy_examples, [2], (), 7, "cpu") for model in models.values()), strict=True
-    ):
+    streams = (stream(model, toy_examples, [2], (), 7, "cpu") for model in models.values())
+    for batch, other in zip(*streams, strict=True):
         vectors.append(torch.stack([batch.tokens(2), other.tokens(2)]))
         of_words.append(np.repeat(fold_of[batch.rows], batch.mask.sum(1)))
     x, y = torch.cat(vectors, dim=1)[:, positions][:, np.concatenate(of_words)[positions] != 1]

@@ -92,9 +92,8 @@ def test_a_sentence_counts_groups_and_names_those_in_which_it_does_not_hold():
     assert sentence(on(HOLDS, FAILS, OPEN), "task") == (
         "Mixed: it holds in 1 of 3 tasks, fails in 1 (g1) and is open in 1 (g2), with 3 models each."
     )
-    assert sentence(on(FAILS, FAILS), "pair of tasks") == (
-        "Contradicted: it fails in both pairs of tasks, with 3 models each."
-    )
+    contradicted = sentence(on(FAILS, FAILS), "pair of tasks")
+    assert contradicted == "Contradicted: it fails in both pairs of tasks, with 3 models each."
     assert sentence(judged(over_seeds([1.0]))) == "Open on g0 alone. One model says nothing about other seeds."
 
 

@@ -13,20 +13,13 @@ ROOT = project_folder()
 WORDS = next(ROOT.glob("lib/fivelenses/**/words.html"))
 
 
-@pytest.fixture(scope="module")
-def script():
-    return SimpleNamespace(**runpy.run_path(str(project_folder() / "bench" / "first_picture.py")))
-
-
-def test_the_answer_and_the_picture_are_what_the_script_prints(script):
+def test_the_answer_and_the_picture_are_what_the_script_prints_while_the_records_bear_it():
+    script = SimpleNamespace(**runpy.run_path(str(ROOT / "bench" / "first_picture.py")))
     table = script.changes()
     printed = f"{script.answer(table)}\n{script.picture(table)}\n"
     assert (ROOT / "book" / "lenses.html").read_text(encoding="utf-8") == printed
-
-
-def test_an_answer_that_the_records_no_longer_bear_is_refused(script):
     with pytest.raises(ValueError, match="no longer holds"):
-        script.answer(script.changes().assign(value=1.0))
+        script.answer(table.assign(value=1.0))
 
 
 def test_every_claim_of_a_paper_has_a_few_words_in_the_matrix():

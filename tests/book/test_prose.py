@@ -15,19 +15,16 @@ from fivelenses.files import project_folder
 # A decimal number that is typed is a setting, and settings stand in mathematics or code.
 NOT_PROSE = re.compile(r"```.*?```|\$[^$]*\$|\{[a-z:]+\}`[^`]*`|`[^`]*`", re.DOTALL)
 DECIMAL = re.compile(r"\b\d+\.\d+\b(?! of the| \()")
-PAGES = ("introduction.md", "claims.md")
+PROSE = [chapter.notebook.with_suffix(".py") for chapter in CHAPTERS.values()]
+PROSE += [project_folder() / "book" / name for name in ("introduction.md", "claims.md")]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=lambda chapter: chapter.slug)
-def test_no_decimal_number_is_typed_into_a_chapters_prose(chapter):
-    notebook = jupytext.read(chapter.notebook.with_suffix(".py"))
-    prose = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert DECIMAL.findall(NOT_PROSE.sub("", prose)) == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_no_decimal_number_is_typed_into_a_page_that_tells_of_results(page):
-    assert DECIMAL.findall(NOT_PROSE.sub("", (project_folder() / "book" / page).read_text(encoding="utf-8"))) == []
+@pytest.mark.parametrize("file", PROSE, ids=lambda file: file.stem)
+def test_no_decimal_number_is_typed_into_a_text_that_tells_of_results(file):
+    prose = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        prose = "\n\n".join(cell.source for cell in jupytext.read(file).cells if cell.cell_type == "markdown")
+    assert prose and DECIMAL.findall(NOT_PROSE.sub("", prose)) == []
 
 
 def test_the_page_of_methods_names_every_lens_that_measures_something():

@@ -50,7 +50,10 @@ def test_a_chapter_asks_for_a_prediction_before_its_headline_figure_which_is_fol
 
 def test_the_chapters_of_papers_and_all_others_that_lead_to_exercises_have_three_each_in_their_order():
     exercised = [chapter for chapter in CHAPTERS.values() if chapter.paper or "/exercises.md#" in prose(chapter)]
-    by_anchor = {anchor(of_chapter): of_chapter for of_chapter in re.split(r"^## ", EXERCISES, flags=re.MULTILINE)[1:]}
+    by_anchor = {}
+    for of_chapter in re.split(r"^## ", EXERCISES, flags=re.MULTILINE)[1:]:
+        title = of_chapter.splitlines()[0].lower()
+        by_anchor[re.sub("[^a-z0-9 -]", "", title).replace(" ", "-")] = of_chapter
     led = [next((name for name in by_anchor if f"/exercises.md#{name}" in prose(one)), one.slug) for one in exercised]
     without = sorted(set(led) - set(by_anchor))
     assert not without, f"{without} have no section of exercises that they link to"
@@ -59,11 +62,6 @@ def test_the_chapters_of_papers_and_all_others_that_lead_to_exercises_have_three
         asked, solved = (re.findall(pattern, of_chapter) for pattern in (r":label: (\S+)", r"\{solution\} (\S+)"))
         assert len(asked) == 3, f"{name} has {len(asked)} exercises"
         assert asked == solved, f"the solutions under {name} are not those of its exercises, in their order"
-
-
-def anchor(section: str) -> str:
-    """The place on its page that a section's title makes."""
-    return re.sub("[^a-z0-9 -]", "", section.splitlines()[0].lower()).replace(" ", "-")
 
 
 def test_the_solutions_say_what_python_says():
@@ -80,6 +78,13 @@ def test_a_runs_own_sentences_take_the_place_of_those_that_fit_any_run(chapter):
     assert "The question" in told and "The answer in numbers" not in told and "The answer here" not in told
     assert ("`claims_reproduced`" in told) == ("`claims_reproduced`" in head)
     assert told.count("{glue:text}") <= 1
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS.values(), ids=lambda chapter: chapter.slug)
+def test_every_link_to_a_chapter_leads_to_a_published_page_whichever_page_it_stands_on(chapter):
+    published = {run.page for run in pages.published_runs()}
+    for link in re.findall(r"\]\(([^):]+)\.ipynb", prose(chapter)):
+        assert link.removeprefix("/") in published and link.startswith("/"), link
 
 
 def test_terms_are_in_the_glossary_and_linked_once_a_chapter_at_most():

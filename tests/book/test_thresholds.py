@@ -51,9 +51,8 @@ def test_the_script_knows_halves(tmp_path):
     up, down = over_seeds([1.0, 1.1, 0.9]), over_seeds([-1.0, 1.5, 0.2])
     judged = []
     for of_mrpc in (up, down, None):
-        found = {name: {"late": up} for name in claim.halves["large"]} | (
-            {"MRPC": {"early": of_mrpc}} if of_mrpc else {}
-        )
+        found = {name: {"late": up} for name in claim.halves["large"]}
+        found |= {"MRPC": {"early": of_mrpc}} if of_mrpc else {}
         judged.append((claim, verdict_on(claim, found)))
     assert [verdict.outcome for _, verdict in judged] == ["reproduced", "open", "open"]
     assert verdicts_on_page(tmp_path, judged) == ["reproduced", "open", "open"]

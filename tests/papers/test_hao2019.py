@@ -141,9 +141,8 @@ def long_training(last: float = 0.2, between: float = 0.0, spread: float = 0.0, 
             error = near * (0.2 + (end - 0.2) * share + 4 * between * share * (1 - share))
             error += spread * chance(names["seed"], names["fold"]).normal(size=5)
             way = {"kind": BETWEEN, "epoch": 3.0, "share": share, "error": error}
-            parts += [
-                pd.DataFrame(one | names | {"training": training}) for one in (way, states | {"error": near * 0.3})
-            ]
+            tables = (way, states | {"error": near * 0.3})
+            parts += [pd.DataFrame(one | names | {"training": training}) for one in tables]
         falling = near * (1 - np.exp(-np.hypot(ALPHAS, BETAS)))
         parts.append(pd.DataFrame(cells | names | {"training": CONTINUED, "error": falling}))
     return pd.concat(parts).query("task == 'cola'").reset_index(drop=True)

@@ -48,8 +48,6 @@ SHAPES = {
 TRIVIAL = {"flat": FLAT, "ramp": RAMP, "falling": FALLING, "outlier": OUTLIER}
 # What the sentence itself says: distance that grows with depth.
 TRUE_OF_A_LINE = {"svcca-grows"}
-
-
 judge = chapters.judge(1)
 
 

@@ -30,8 +30,6 @@ UNLEARNED |= {f"{task} on {encoder}": reason for task, reason in UNLEARNED.items
 SYNTAX = ("constituents", "dependencies")
 NAMES = chapters.executed(5, {}, Path(), only="none")[1]  # that the cells of claims define
 TABLE_1, COLUMNS = NAMES["PAPER"], NAMES["COLUMNS"]
-
-
 judge = chapters.judge(5)
 
 
@@ -134,11 +132,7 @@ HOLDING = {
     "no-forgetting": edge(as_printed),
     "dep-helps-syntax": edge(as_printed),
     "structure-kept": structure(parser_rises),
-    "mdl-same": codes(
-        lambda task, model: (
-            0.5 if model == "randomised" else -0.3 if (task, model) == ("dependencies", "parsing") else 0
-        )
-    ),
+    "mdl-same": codes(lambda t, m: 0.5 * (m == "randomised") - 0.3 * ((t, m) == ("dependencies", "parsing"))),
     "top-layers-change": similar(falls_on_top),
     "few-layers-suffice": ablated("frozen", from_place(0.9, 0.7, 0.3)),
     "shallow-truncation": ablated("truncated", below_place(0.25, 0.4, 0.9)),
@@ -146,14 +140,10 @@ HOLDING = {
 }
 CONTRARY = {
     "no-forgetting": edge(lambda task, model: -0.1 if model in TUNED else baselines(task, model)),
-    "dep-helps-syntax": edge(
-        lambda task, model: baselines(task, model) + 0.05 * (model == "parsing") * (-1 if task in SYNTAX else 1)
-    ),
+    "dep-helps-syntax": edge(lambda t, m: baselines(t, m) + 0.05 * (m == "parsing") * (-1 if t in SYNTAX else 1)),
     "structure-kept": structure(lambda model, layer: 0.0 if model == "base" else -0.1),
     "mdl-same": codes(lambda task, model: 0.0 if model == "base" else 0.5),
-    "top-layers-change": similar(
-        lambda model, layer: {"mnli": 0.6, "squad": 0.4, "parsing": 0.2}[model] * (1 - layer) ** 0.5
-    ),
+    "top-layers-change": similar(lambda m, x: {"mnli": 0.6, "squad": 0.4, "parsing": 0.2}[m] * (1 - x) ** 0.5),
     "few-layers-suffice": ablated("frozen", lambda task, place: 0.0 if place < 0 or task == "parsing" else 0.3),
     "shallow-truncation": ablated("truncated", lambda task, place: 0.3 if place < 1 and task != "parsing" else 0.0),
     "in-domain-changes-more": by_input(lambda model, text, layer: -0.2 * (text == model)),

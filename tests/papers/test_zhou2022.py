@@ -204,9 +204,8 @@ def test_movements_of_a_case_worked_by_hand():
     centroids = {(step, layer): states for layer in (1, 2) for step, states in ((0, start), (7, end))}
     last = zhou2022_geometry.movements(centroids, ["A", "B", "C", "D"]).query("layer == 2")
     assert last["length"].tolist() == [3, 4, 5, 6]
-    np.testing.assert_allclose(
-        last[["x", "y", "in_two"]].abs(), [[length, 0, 1] for length in (3, 4, 5, 6)], atol=1e-12
-    )
+    expected = [[length, 0, 1] for length in (3, 4, 5, 6)]
+    np.testing.assert_allclose(last[["x", "y", "in_two"]].abs(), expected, atol=1e-12)
 
 
 def toy(task: str):

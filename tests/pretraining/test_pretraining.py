@@ -42,17 +42,8 @@ def trivial_language(documents: int = 60, seed: int = 0) -> list[list[str]]:
 
 DOCUMENTS = trivial_language()
 TOKENIZER = train_wordpiece(DOCUMENTS, 60)
-SMALL = PretrainingSpecification(
-    layers=2,
-    hidden=16,
-    heads=2,
-    intermediate=32,
-    vocabulary_size=60,
-    sequence_length=24,
-    batch_tokens=240,
-    steps=12,
-    learning_rate=5e-3,
-)
+SHAPE = dict(layers=2, hidden=16, heads=2, intermediate=32, vocabulary_size=60)
+SMALL = PretrainingSpecification(**SHAPE, sequence_length=24, batch_tokens=240, steps=12, learning_rate=5e-3)
 CPU = torch.device("cpu")
 SPECIAL = SpecialPieces.of(TOKENIZER, CPU)
 

@@ -51,12 +51,8 @@ def test_roles_are_the_same_in_active_and_passive() -> None:
         for voice in voices(event):
             sentence = told(event, voice=voice, tense=generator.choice(TENSES[:2]))
             (predicate,) = sentence.predicates
-            fillers.append(
-                {
-                    role: {word for word in sentence.words[start:end] if word not in ("to", "by")}
-                    for role, (start, end) in predicate.arguments
-                }
-            )
+            words = {role: sentence.words[start:end] for role, (start, end) in predicate.arguments}
+            fillers.append({role: set(found) - {"to", "by"} for role, found in words.items()})
         assert all(found == fillers[0] for found in fillers)
         assert set(fillers[0]) == {role for role, _ in event.roles} | ({"manner"} if event.manner else set())
 

@@ -1,15 +1,27 @@
-"""Tables: the same everywhere, with the promised columns, sizes, labels and disjoint splits."""
+"""Tables: the same everywhere, with the promised columns, sizes and disjoint splits; labels come from meaning."""
 
 import hashlib
 import json
 from pathlib import Path
 
 import pytest
+import scipy.sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 
-from toyworld.tables import TASKS, table
+from toyworld.tables import LABELS, TASKS, table
 
 DIGESTS = json.loads(Path(__file__).with_name("table_digests.json").read_text(encoding="utf-8"))
 TEXT_COLUMNS = ("premise", "hypothesis", "sentence1", "sentence2", "sentence", "question", "context", "text")
+# The fields of a task, the share of its most frequent label, and what words and length have to stay below.
+FIELDS = {
+    "mnli": (("premise", "hypothesis"), 1 / 3, 0.48),
+    "rte": (("sentence1", "sentence2"), 0.5, 0.60),
+    "mrpc": (("sentence1", "sentence2"), 0.67, 0.70),
+    "sst2": (("sentence",), 0.5, 0.72),
+    "cola": (("sentence",), 0.7, 0.73),
+    "qnli": (("question", "sentence"), 0.5, 0.58),
+}
 
 
 def digest(task: str) -> str:
@@ -41,3 +53,26 @@ def test_answers_are_where_they_are_said_to_be() -> None:
         for context, answers in zip(rows["context"], rows["answers"], strict=True):
             (text,), (start,) = answers["text"], answers["answer_start"]
             assert text and context[start : start + len(text)] == text
+
+
+def accuracy(task: str) -> float:
+    """Validation accuracy of logistic regression on each field's words and length."""
+    training, validation = table(task)["train"], table(task)["validation"]
+    parts = []
+    for field in FIELDS[task][0]:
+        counts = CountVectorizer(token_pattern=r"[A-Za-z]+")
+        parts.append((counts.fit_transform(training[field]), counts.transform(validation[field])))
+        lengths = (rows[field].str.split().str.len().to_numpy()[:, None] / 10 for rows in (training, validation))
+        parts.append(tuple(scipy.sparse.csr_matrix(length) for length in lengths))
+    x, x_validation = (scipy.sparse.hstack([part[side] for part in parts]).tocsr() for side in (0, 1))
+    fitted = LogisticRegression(C=0.3, max_iter=500).fit(x, training["label"])
+    return fitted.score(x_validation, validation["label"])
+
+
+@pytest.mark.parametrize("task", FIELDS)
+def test_words_and_length_alone_do_not_give_the_label(task: str) -> None:
+    _, majority, bound = FIELDS[task]
+    for rows in table(task).values():
+        shares = rows["label"].value_counts(normalize=True)
+        assert shares.max() == pytest.approx(majority, abs=0.01) and len(shares) == len(LABELS[task])
+    assert majority - 0.1 < accuracy(task) < bound
