@@ -233,11 +233,12 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 # %% tags=["hide-input"]
 rows = with_controls(fine_tuned, "svcca")
 null = rows.groupby("layer")["svcca_null"].mean()
+tokens = sorted({rows["tokens"].min(), rows["tokens"].max()})
 run.figure(
     "Figure 2",
     curves(rows, "svcca", by="task", y_label="SVCCA distance", nulls={"svcca_null": "permuted"}),
     "SVCCA distance between the pre-trained and the fine-tuned encoder, per layer "
-    f"({in_words(rows)}; {rows['tokens'].min():,} to {rows['tokens'].max():,} tokens). Dashed: the "
+    f"({in_words(rows)}; {' to '.join(f'{count:,}' for count in tokens)} tokens). Dashed: the "
     f"distance when the tokens of one side are permuted, {null.min():.2f} to {null.max():.2f} "
     "(mean over tasks).",
     if_empty=DIVERGED,
