@@ -122,8 +122,8 @@ def answer(table: pd.DataFrame) -> str:
         "single task, neighbours can change places, and by SVCCA the last of twelve layers on SST-2 stands behind the "
         f"eleventh ({features[12]:.2f}, {features[11]:.2f}). The weights follow less: in encoders of six and eight "
         f"layers none moves more than {most:.1f} times as far as another, in one of twelve the last moves {deep:.1f} "
-        "times as far as the least. The encoders differ in attention, which changes most in the last layer of all-MiniLM, in the "
-        "eleventh of all-mpnet and in the third of toy BERTs.</p>"
+        "times as far as the least. The encoders differ in attention, which changes most in the last layer of "
+        "all-MiniLM, in the eleventh of all-mpnet and in the third of toy BERTs.</p>"
     )
 
 
@@ -149,7 +149,8 @@ def picture(table: pd.DataFrame) -> str:
         "The number below is the highest bar. Lines across the bars are controls without a task: weights moved "
         "as far at random, and in the last column a training on shuffled labels. Means over tasks and seeds: toy BERTs "
         "of chapter 7, weights of the others of chapter 4, all-mpnet's attention and features of chapter 1 (SST-2 "
-        "alone), all else of chapters 5 and 6. Attention is a divergence, features an SVCCA distance, similarity 1 − RSA, and weights a share of their length.</figcaption></figure>"
+        "alone), all else of chapters 5 and 6. Attention is a divergence, features an SVCCA distance, "
+        "similarity 1 − RSA, and weights a share of their length.</figcaption></figure>"
     )
 
 
