@@ -3,23 +3,20 @@
     python bench/landscape.py [--quick] [--repeats N]
 
 The toy BERT with a head, on the toy world's RTE; 16 points of the plane from it through two others, which differ from
-it by noise in the layers that move. All sides have the same points, examples and pieces, tokenised before. The plain
+it by noise in the layers that move. Both sides have the same points, examples and pieces, tokenised before. The plain
 side copies the model for every cell, moves the copy's parameters, and runs it over batches of 32 in the order of the
-table, padded to their longest. The package loss-landscapes, if it can be imported, moves all parameters of one copy and
-is given that same pass as its metric. Its plane never holds the origin, and alternate rows are one cell apart: the
-points are those that it does evaluate.
+table, padded to their longest.
 """
 
-import argparse
 import copy
-import importlib.util
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 
 import datasets
 import numpy as np
 import torch
-from measure import HEADER, compare, report
+from measure import HEADER, arguments, compare, report
 from torch import nn
 from transformers import DataCollatorWithPadding, PreTrainedModel
 
@@ -31,9 +28,9 @@ from fivelenses.models import encoders, heads, thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.tasks.examples import encode
 
-ENCODER, TASK, STEPS, BATCH = "toy-bert/seed-0", "rte", 4, 32
+ENCODER, TASK, BATCH = "toy-bert/seed-0", "rte", 32
+ALONG = np.arange(1, 5) / 4  # each direction
 NOISE = 0.03
-PACKAGE = "loss_landscapes"
 
 
 @cache
@@ -58,18 +55,12 @@ def moving(model: PreTrainedModel, lowest: int) -> range:
     return range(lowest, len(layer_list(model)) + 1)
 
 
-def points() -> list[tuple[float, np.ndarray]]:
-    """Rows of the package's plane: the first coordinate, and the second ones as they are reached."""
-    along = np.arange(STEPS + 1) / STEPS
-    return [(row / STEPS, along[:-1] if row % 2 else along[1:]) for row in range(STEPS)]
-
-
 def summary(losses: np.ndarray) -> float:
     """A mean whose weights differ, so that exchanged cells show."""
     return float(np.average(losses, weights=np.arange(1, losses.size + 1).reshape(losses.shape)))
 
 
-def plain_pass(limit: int) -> Callable[[Callable], float]:
+def plain_pass(limit: int) -> Callable[[PreTrainedModel], float]:
     """The mean loss over batches of 32 in the order of the table."""
     collate = DataCollatorWithPadding(encoders.tokenizer(encoders.locate(ENCODER)))
     rows = examples(limit).to_list()
@@ -77,9 +68,9 @@ def plain_pass(limit: int) -> Callable[[Callable], float]:
     labels = [batch.pop("labels") for batch in batches]
 
     @torch.no_grad()
-    def measure(model: Callable) -> float:
+    def measure(model: PreTrainedModel) -> float:
         losses = [
-            nn.functional.cross_entropy(model(batch).logits, label, reduction="sum").item()
+            nn.functional.cross_entropy(model(**batch).logits, label, reduction="sum").item()
             for batch, label in zip(batches, labels, strict=True)
         ]
         return sum(losses) / len(rows)
@@ -88,31 +79,14 @@ def plain_pass(limit: int) -> Callable[[Callable], float]:
 
 
 def plain_surface(limit: np.ndarray, lowest: np.ndarray) -> float:
-    start, one, other = models(int(lowest))
+    start, one, other = (model.state_dict() for model in models(int(lowest)))
     measure, losses = plain_pass(int(limit)), []
-    for first, seconds in points():
-        for second in seconds:
-            model = copy.deepcopy(start)
-            state = model.state_dict()
-            for name, tensor in start.state_dict().items():
-                along_one, along_other = (end.state_dict()[name] - tensor for end in (one, other))
-                state[name] = tensor + first * along_one + second * along_other
-            model.load_state_dict(state)
-            losses.append(measure(lambda batch, model=model: model(**batch)))
-    return summary(np.reshape(losses, (STEPS, STEPS)))
-
-
-def package_surface(limit: np.ndarray, lowest: np.ndarray) -> float:
-    from loss_landscapes import GeneralModelWrapper, planar_interpolation
-
-    measure = plain_pass(int(limit))
-    wrapped = [
-        GeneralModelWrapper(model, [model], lambda model, batch: model(**batch)) for model in models(int(lowest))
-    ]
-    losses = planar_interpolation(
-        *wrapped, metric=lambda wrapper: measure(wrapper.forward), steps=STEPS, deepcopy_model=True
-    )
-    return summary(losses)
+    for first, second in product(ALONG, ALONG):
+        model = copy.deepcopy(models(int(lowest))[0])
+        along = {name: first * (one[name] - at) + second * (other[name] - at) for name, at in start.items()}
+        model.load_state_dict({name: at + along[name] for name, at in start.items()})
+        losses.append(measure(model))
+    return summary(np.reshape(losses, (len(ALONG), len(ALONG))))
 
 
 def our_surface(limit: np.ndarray, lowest: np.ndarray) -> float:
@@ -121,28 +95,18 @@ def our_surface(limit: np.ndarray, lowest: np.ndarray) -> float:
     loss = ClassifierLoss(start, examples(int(limit)), layers)
     origin, *ends = (layer_parameters(model, layers) for model in (start, one, other))
     first, second = (difference(end, origin) for end in ends)
-    rows = [curve(loss, moved(origin, first, place), second, along).loss for place, along in points()]
+    rows = [curve(loss, moved(origin, first, place), second, ALONG).loss for place in ALONG]
     return summary(np.stack(rows))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="256 examples, once")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each side is measured (default 3)")
-    arguments = parser.parse_args()
-    limit, repeats = (256, 1) if arguments.quick else (1500, arguments.repeats)
-    sides = [("plain", plain_surface)]
-    if importlib.util.find_spec(PACKAGE):
-        sides.append(("package", package_surface))
-    else:
-        print(f"The package {PACKAGE} cannot be imported: only the plain side is compared.")
+    quick, repeats = arguments(__doc__, "256 examples, once")
     high = thirds(len(layer_list(models(1)[0])))["high"]
     print(HEADER)
     for name, lowest in (("whole encoder", 1), ("top third", high[0])):
-        for side, surface in sides:
-            inputs, warm = (np.array(limit), np.array(lowest)), (np.array(32), np.array(lowest))
-            other, ours = compare(surface, our_surface, inputs, warm, repeats)
-            print(report(f"{name}, {side}", other, ours), flush=True)
+        inputs, warm = (np.array(256 if quick else 1500), np.array(lowest)), (np.array(32), np.array(lowest))
+        plain, ours = compare(plain_surface, our_surface, inputs, warm, repeats)
+        print(report(name, plain, ours), flush=True)
 
 
 if __name__ == "__main__":
