@@ -991,7 +991,7 @@ for task, (before, *after) in PAPER_TABLE_1.items():
 columns = ["fine-tuned", "paper"]
 for group in GROUPS:
     columns += [f"{group} rolled back", f"paper, {group}"]
-shown = pd.DataFrame(rows, columns).T.fillna("–")
+shown = pd.DataFrame(rows, columns).T
 shown = shown.rename(index=title).rename_axis("task").reset_index()
 seeds = len(set(rollbacks["seed"]))
 run.table(

@@ -117,13 +117,14 @@ def test_a_picture_is_one_figure_with_caption_and_words(kind, tmp_path):
     assert {file.suffix for file in tmp_path.iterdir()} == {".parquet", ".png"}
 
 
-def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns():
-    table = pd.DataFrame({"task": ["rte", "rte", None], "gain": [-0.25, 1.0, None], "null": [0.5, 0.5, 0.1]})
-    formats = {"gain": "{gain:.1f} ± {null:.1f}"}
+def test_a_table_is_printed_by_its_formats_in_the_order_of_its_columns_with_numbers_to_the_right():
+    table = pd.DataFrame({"task": ["rte", "rte", None], "gain": [-0.25, 1.0, None], "null": [0.5, 0.5, None]})
+    formats = {"gain": "{gain:.1f} ({null:.1f} ± {null:.1f})"}
     page = read(table_html(table, "A caption.", {"gain": "change", "task": "task"}, formats))
     assert [cell.text for cell in page.select("thead th")] == ["change", "task"]
     cells = [cell.text.replace("\xa0", " ") for cell in page.select("tbody td")]
-    assert cells == ["−0.2 ± 0.5", "rte", "1.0 ± 0.5", "rte", "– ± 0.1", "–"]
+    assert cells == ["−0.2 (0.5 ± 0.5)", "rte", "1.0 (0.5 ± 0.5)", "rte", "–", "–"]
+    assert page.select(".number") == page.select("th:first-child, td:first-child")
     assert len(read(table_html(table, "")).select('th[scope="rowgroup"][rowspan="2"]')) == 1
 
 

@@ -16,6 +16,7 @@ import io
 import itertools
 import json
 import numbers
+import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,6 +74,7 @@ KINDS = ("", (4, 2), (1, 1.5))  # of lines: whole, dashed, dotted
 WIDTH = 5.4  # inches; a phone shows such a picture whole, with letters of 10 pixels
 MAX_LAYERS = 24  # of an axis with a tick per layer, or per two
 MISSING = "–"
+NUMBER = re.compile(rf"{MISSING}|[−+≥(]?\s*\d")  # how a cell with one begins, or without its value
 SHADES, SIGNED, SURFACE = "YlGnBu", "PuOr_r", "viridis"  # they read the same in grey and to colour-blind readers
 
 matplotlib.rc("figure", dpi=110, facecolor="white")
@@ -787,7 +789,7 @@ def table_html(
     table: pd.DataFrame, caption: str, columns: Mapping | None = None, formats: Mapping | None = None
 ) -> str:
     """A table with its caption; it scrolls in its own box where the page is narrow. What the first column says in
-    several rows in turn is printed once, beside all of them.
+    several rows in turn is printed once, beside all of them. Numbers stand to the right, text to the left.
 
     Args:
         columns: those printed, in this order, each with its header; all when empty.
@@ -795,16 +797,20 @@ def table_html(
             its columns (`"{score:.3f} ± {spread:.3f}"`), or a function of a value that is not missing.
     """
     shown = columns or {name: str(name) for name in table.columns}
-    cells = [[escape(cell) for cell in _cells(table, name, (formats or {}).get(name))] for name in shown]
-    if len(shown) < 12:  # a spread stays on the line of its number where there is room
-        cells = [[cell.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}") for cell in column] for column in cells]
-    rows = []
-    for name, alike in itertools.groupby(zip(*cells, strict=True), key=lambda row: row[0]):
-        rest = ["".join(f"<td>{cell}</td>" for cell in row[1:]) for row in alike]
-        first = f'<th scope="rowgroup" rowspan="{len(rest)}">{name}</th>' if len(rest) > 1 else f"<td>{name}</td>"
-        rows += [f"<tr>{first}{rest[0]}</tr>", *(f"<tr>{further}</tr>" for further in rest[1:])]
-    head = "".join(f'<th scope="col">{escape(header)}</th>' for header in shown.values())
-    body = "\n".join(rows)
+    space = "\N{NO-BREAK SPACE}" if len(shown) < 12 else " "  # a spread stays on its number's line where there is room
+    head, by_column, lines, records = "", [], [], table.to_dict("records")
+    for name, header in shown.items():
+        cells = [_cell((formats or {}).get(name), row[name], row) for row in records]
+        side = ' class="number"' if all(map(NUMBER.match, cells)) else ""
+        head += f'<th{side} scope="col">{escape(header)}</th>'
+        by_column.append([f"<td{side}>{escape(cell).replace(' ± ', f'{space}±{space}')}</td>" for cell in cells])
+    for first, rows in itertools.groupby(zip(*by_column, strict=True), key=lambda row: row[0]):
+        rest = ["".join(row[1:]) for row in rows]
+        if len(rest) > 1:
+            spanning = first.replace("<td", f'<th scope="rowgroup" rowspan="{len(rest)}"')
+            first = spanning.replace("</td>", "</th>")
+        lines += [first + rest[0], *rest[1:]]
+    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     return (
         '<div class="exhibit-table" tabindex="0"><table class="table exhibit">'
         f"<caption>{escape(caption, quote=False)}</caption>\n"
@@ -821,14 +827,15 @@ class Typographic(string.Formatter):
         return printed(value, format_spec) if isinstance(value, numbers.Number) else format(value, format_spec)
 
 
-def _cells(table: pd.DataFrame, column: str, form: Format | None) -> list[str]:
-    """One column as a page prints it."""
-    values, formatter = table[column].tolist(), Typographic()
+def _cell(form: Format | None, value: object, row: Mapping) -> str:
+    """A value as a page prints it, with what else its format takes from its row."""
+    missing = pd.api.types.is_scalar(value) and pd.isna(value)
     if callable(form):
-        return [MISSING if pd.api.types.is_scalar(one) and pd.isna(one) else str(form(one)) for one in values]
-    forms = [form or ("{:.6f}" if isinstance(one, float) else "{}") for one in values]
-    rows = zip(forms, values, table.to_dict("records"), strict=True)
-    return [formatter.vformat(form, (value,), row) for form, value, row in rows]
+        return MISSING if missing else str(form(value))
+    usual = "{:.6f}" if isinstance(value, float) else "{}"
+    text = Typographic().vformat(form or usual, (value,), row)
+    # Not "– (– to –)"; what the row has beside, such as a paper's number, is printed.
+    return MISSING if missing and not any(map(str.isdigit, text)) else text
 
 
 def printed(value: float, form: str = "g") -> str:

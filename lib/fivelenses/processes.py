@@ -16,12 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import joblib
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 SECONDS_BETWEEN_LINES = 30.0
 MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
@@ -59,8 +55,8 @@ def repeated(action: Callable[[], None], seconds: float | None = None) -> Iterat
 
 
 @contextmanager
-def workers(count: int) -> Iterator["Client"]:
-    """So many worker processes of this machine, which share its cores and run one task each at a time.
+def workers(count: int) -> Iterator:
+    """A client of so many worker processes of this machine, which share its cores and run one task each at a time.
 
     A worker that is killed is replaced and its task begun again; after the block none is left.
     """

@@ -277,7 +277,8 @@ class Run:
 
         def declare(function: Callable) -> Callable:
             titles = declared_as.pop("exhibits", None)
-            keys = [one.key for one in self.exhibits[-1:]] if titles is None else map(self._key_of, titles)
+            shown = {one.title: one.key for one in self.exhibits}
+            keys = [*shown.values()][-1:] if titles is None else [shown.get(one, self._key(one)) for one in titles]
             measure = " ".join((function.__doc__ or "").split()).removesuffix(".")
             if measure[1:2].islower():  # no name or abbreviation
                 measure = measure[:1].lower() + measure[1:]
@@ -291,10 +292,6 @@ class Run:
             return function
 
         return declare
-
-    def _key_of(self, title: str) -> str:
-        """The key of an exhibit above."""
-        return next((one.key for one in self.exhibits if one.title == title), self._key(title))
 
     def glue(self, **values) -> None:
         """Make values available to the prose of the page, under these names."""

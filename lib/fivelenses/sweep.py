@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import joblib
 import pandas as pd
@@ -28,9 +27,6 @@ from fivelenses.chapters import ParameterError
 from fivelenses.execution import Job, check_pair, execute, of_chapter
 from fivelenses.files import RunError, project_folder, records_folder, runs_folder, store_folder, written_beside
 from fivelenses.inputs import check_inputs
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 MODELS = "models"  # as an exhibit, the chapter's own table of fine-tuned models
 PATIENCE = 10  # seconds in which a scheduler that is up has to answer
@@ -119,7 +115,7 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
 @contextmanager
 def connect(
     points: int, gpu: bool, workers: int | None = None, scheduler: str | None = None, slurm: str | None = None
-) -> "Iterator[Client]":
+) -> Iterator:
     """A client of a cluster's workers, for so many points that use a GPU or not.
 
     Args:
