@@ -70,9 +70,12 @@ def test_a_list_needs_no_brackets_on_the_command_line():
     assert parse_parameters([f"tasks={columns}"]) == {"tasks": columns}
 
 
-def test_layers_are_numbers_or_shares_of_all():
+def test_layers_are_numbers_or_shares_of_all_and_those_beyond_the_encoder_are_said_to_be_left_out():
     assert settings(4, "tiny", depths=[0, 0.5, 1.0, 3]).reinitialised(6) == [0, 3, 6]
-    assert settings(4, "tiny", depths=[1]).reinitialised(6) == [0, 1, 6]
+    lines, chosen = [], settings(5, "tiny", frozen=[3, 6, 9, 12], truncated=7)
+    check_inputs(chosen, lines.append)
+    assert lines == [f"left out: {one}, as toy-bert/seed-0 has 6 layers" for one in ("frozen 9 and 12", "truncated 7")]
+    assert set(lines) < set(dry_run(5, [chosen]))
 
 
 def test_a_folder_of_an_encoder_is_named_in_full(tmp_path, monkeypatch):

@@ -84,6 +84,7 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
     also_read: ClassVar[tuple[str, ...]] = ()  # of the hub's tables, beside those of the tasks
     fewest_layers: ClassVar[int] = 1
     six_projections: ClassVar[bool] = False  # whether the six of each layer are needed
+    numbers_of_layers: ClassVar[tuple[str, ...]] = ()  # parameters; more than `encoder` has is left out
 
     encoder: EncoderName
     source: Literal["toyworld", "hub"]  # FIVELENSES_MIRROR turns the hub to a folder
@@ -364,6 +365,7 @@ class Singh2020(ChapterParameters):
     """Chapter 4, after Singh and Giovanardi (2020)."""
 
     six_projections: ClassVar[bool] = True  # these are what is re-initialised
+    numbers_of_layers: ClassVar[tuple[str, ...]] = ("depths", "equal_steps_depth")
 
     # Of the training examples that are read, or numbers of them.
     fractions: tuple[Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=1)], ...] = Field(min_length=1)
@@ -372,7 +374,7 @@ class Singh2020(ChapterParameters):
     matched: SomeTasks = ()
     matched_examples: PositiveInt = 673
     # How many layers are re-initialised from the top, or what share of them, beside none and all; every number when
-    # None. More than the encoder has is left out.
+    # None.
     depths: tuple[Layers, ...] | None = None
     min_steps: NonNegativeInt = 0  # of a training: few examples are read more often
     # The smaller sizes of `sized` tasks again, with as many steps as the most examples have, and no layer, so many and
@@ -437,11 +439,12 @@ class Merchant2020(ChapterParameters):
 
     heads: ClassVar[tuple[str, ...]] = ("sequence", "span", "biaffine")
     also_read: ClassVar[tuple[str, ...]] = ("wikitext", "parsing")  # running text, and the trees of structural probes
+    numbers_of_layers: ClassVar[tuple[str, ...]] = ("frozen", "truncated")
 
     # They differ in their pre-training seed; the first is `encoder`, which is also probed, frozen and truncated.
     pretrained: tuple[EncoderName, ...] = Field(min_length=1)
     # The highest frozen layers (Figure 3; 0: the embeddings alone) and the numbers of layers kept (Figure 4), or shares
-    # of the layers, beside nothing frozen and all kept. More than the encoder has is left out.
+    # of the layers, beside nothing frozen and all kept.
     frozen: tuple[Layers, ...] = ()
     truncated: tuple[Annotated[float, Field(gt=0, lt=1)] | PositiveInt, ...] = ()
     ablated: SomeTasks | None = None  # for which encoders are frozen and truncated; all when None

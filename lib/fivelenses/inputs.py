@@ -23,6 +23,7 @@ from fivelenses.checkpoints.store import Store
 from fivelenses.comparison import check_tokens
 from fivelenses.exhibits import counted
 from fivelenses.files import RunError, store_folder
+from fivelenses.judging import listed
 from fivelenses.models import encoders
 from fivelenses.tasks import folds, subset
 from fivelenses.tasks.examples import encode
@@ -41,7 +42,7 @@ VOCABULARY = 30_522
 def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print, here: bool = True) -> None:
     """Refuse, before a run starts (`here`, or on another machine), a GPU that is not there, encoders that cannot be
     studied or read fewer tokens than it asks for, examples too few to be compared, and a disk that is nearly full.
-    `log` gets a line on each table of the reader's own, and on each encoder that was fine-tuned before.
+    `log` gets a line on each table of the reader's own, each encoder that was fine-tuned before, and layers left out.
     """
     if here:
         check_device(parameters)
@@ -58,8 +59,21 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
         most, asked = encoders.positions(shape), getattr(parameters, "max_tokens", 0)
         if most is not None and most < asked:
             raise ParameterError(f"{name} reads {most} tokens at most: pass -p max_tokens={most}, not {asked}.")
+    for line in _layers_left_out(parameters):
+        log(line)
     for name, (compared, limit) in product(parameters.encoders_used(), parameters.sets_compared()):
         _check_compared(name, compared, limit, parameters)
+
+
+def _layers_left_out(parameters: ChapterParameters) -> list[str]:
+    """A sentence on each parameter with numbers of layers that are more than the encoder has."""
+    lines = []
+    for name in parameters.numbers_of_layers:
+        value, (layers, _) = getattr(parameters, name), _shape(parameters.encoder)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if more := [str(one) for one in numbers if isinstance(one, int) and one > layers]:
+            lines.append(f"left out: {name} {listed(more)}, as {parameters.encoder} has {counted(layers, 'layer')}")
+    return lines
 
 
 def _check_compared(name: str, compared: Sequence[str], limit: int | None, parameters: ChapterParameters) -> None:
@@ -87,6 +101,7 @@ def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
         also = parameters.also_read if parameters.source == "hub" else ()
         lines |= dict.fromkeys(f"data: {_data(parameters, name)}" for name in (*parameters.tasks_trained(), *also))
     try:
+        lines |= dict.fromkeys(line for parameters in runs for line in _layers_left_out(parameters))
         models = pd.DataFrame(row for parameters in runs for row in _models(parameters))
     except SourceError:
         return [*lines, "an encoder is not at hand, so the models and their time are not known"]
