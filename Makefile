@@ -53,9 +53,9 @@ check: $(READY)
 	@$(BIN)/ruff format --check lib tests bench notebooks
 	@$(BIN)/codespell lib tests bench notebooks/*.py book/*.md README.md CONTRIBUTING.md CHANGELOG.md
 
-# The evidence needs a mirror of the data or a GPU, and `measure` is what the others share.
+# The evidence needs a mirror of the data, and `measure` is what the others share.
 bench: $(READY)
-	@for file in $(filter-out bench/measure.py bench/evidence.py bench/gpu.py,$(wildcard bench/*.py)); do $(BIN)/python $$file || exit 1; done
+	@for file in $(filter-out bench/measure.py bench/evidence.py,$(wildcard bench/*.py)); do $(BIN)/python $$file || exit 1; done
 
 # Three seeds, two side by side, one thread each: the same weights whatever the number of cores.
 toy-bert: $(READY)

@@ -1,6 +1,6 @@
 """How near a cell of a landscape comes to the device's rate of matrix products, and what bfloat16 costs in accuracy.
 
-    python bench/evaluation_rate.py [--quick] [--examples N] [--device cpu|cuda]
+    python bench/evaluation_rate.py [--quick]
 
 First the loss of a sequence classifier of the shapes of BERT-base and BERT-large, with random weights, on examples of
 128 pieces: of the whole encoder, and of its top third, where the states that enter it are kept. An evaluation's
@@ -11,7 +11,7 @@ Then the training loss of a fine-tuned toy BERT along the way from its start thr
 largest difference in any of the cells, beside the standard error that a cell has anyway.
 """
 
-import argparse
+import sys
 import time
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ SHAPES = {
     "BERT-base": BertConfig(),
     "BERT-large": BertConfig(num_hidden_layers=24, hidden_size=1024, num_attention_heads=16, intermediate_size=4096),
 }
-PIECES = 128
+PIECES, COUNTS = 128, {"cpu": 8, "cuda": 1024}  # of an example, and examples of an evaluation
 REPEATS = 3
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 ENCODER, TASK = "toy-bert/seed-0", "mrpc"
@@ -107,17 +107,11 @@ def error_of_bfloat16(device: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the smaller shape only")
-    parser.add_argument("--examples", type=int, help="of each evaluation (default 8, on a GPU 1,024)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="a GPU where there is one by default")
-    arguments = parser.parse_args()
-    device = arguments.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    count = arguments.examples or (1024 if device == "cuda" else 8)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     print(f"{torch.cuda.get_device_name() if device == 'cuda' else 'CPU'}, {torch.get_num_threads()} threads")
     print(f"{'':<40}{'an example':>12}{'TFLOP/s':>9}{'product':>11}{'share':>8}")
-    for shape in list(SHAPES)[:1] if arguments.quick else SHAPES:
-        rates(shape, count, device)
+    for shape in list(SHAPES)[:1] if "--quick" in sys.argv else SHAPES:
+        rates(shape, COUNTS[device], device)
     error_of_bfloat16(device)
 
 

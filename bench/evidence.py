@@ -9,14 +9,17 @@ that are done are skipped. With `--list`, what is left is printed and nothing is
 import argparse
 import json
 import shutil
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from fivelenses import records
-from fivelenses.chapters import CHAPTERS, parse_parameters, settings
+import joblib
+
+from fivelenses import execution, records
+from fivelenses.chapters import CHAPTERS, parse_parameters
+from fivelenses.checkpoints.finetuning import prepare
+from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Store
 from fivelenses.files import records_folder, written_beside
 from fivelenses.models.encoders import MINILM, MPNET
@@ -28,47 +31,48 @@ MINILM_PROBES = (*MINILM_RUN, f"pretrained=[{MINILM}]")
 
 @dataclass(frozen=True)
 class Unit:
-    """Runs that are measured together.
+    """Runs whose models are trained and measured together.
 
     Attributes:
-        step: in whose order units are run.
         name: on the command line.
         runs: of chapters, each with its parameters as `-p` has them.
     """
 
-    step: int
     name: str
     runs: tuple[tuple[int, tuple[str, ...]], ...]
 
-    def addresses(self) -> set[str]:
-        """The checkpoints that the unit reads."""
-        chosen = [settings(number, "small", **parse_parameters(list(given))) for number, given in self.runs]
-        return {one.address for parameters in chosen for one in parameters.specifications()}
+    def jobs(self) -> list[execution.Job]:
+        """The runs as notebooks to be executed."""
+        return [execution.of_chapter(number, "small", parse_parameters(list(given))) for number, given in self.runs]
+
+    def specifications(self) -> dict[str, Specification]:
+        """Of the models that the unit reads, by address."""
+        return {one.address: one for job in self.jobs() for one in job.parameters.specifications()}
 
 
-def _of_task(step: int, name: str, task: str, *runs: tuple[int, tuple[str, ...]]) -> Unit:
-    return Unit(step, name, tuple((number, (f"tasks=[{task}]", *given)) for number, given in runs))
+def _of_task(name: str, task: str, *runs: tuple[int, tuple[str, ...]]) -> Unit:
+    return Unit(name, tuple((number, (f"tasks=[{task}]", *given)) for number, given in runs))
 
 
 PAIRED = ("tasks=[mnli,rte,sst2,mrpc]", "shuffled=[]")
 RATES = ("2.0e-5", "1.0e-4", "3.0e-4")  # beside the profile's own
-UNITS = (
-    *(_of_task(1, task, task, (1, ()), (6, ())) for task in ("sst2", "mnli", "rte", "mrpc")),
-    Unit(1, "pairs", ((1, PAIRED),)),
-    *(_of_task(2, f"{task}-reinitialised", task, (4, ())) for task in ("sst2", "qnli", "cola")),
-    *(_of_task(3, f"{task}-probes", task, (5, ())) for task in ("mnli", "parsing", "squad")),
-    _of_task(4, "sst2-large", "sst2", (1, ("training_examples=36680", "shuffled=[]"))),
-    Unit(5, "directprobe", ((2, ()),)),
-    *(_of_task(6, f"{task}-minilm", task, (1, MINILM_RUN), (6, MINILM_LENSES)) for task in ("sst2", "mnli", "mrpc")),
-    *(_of_task(6, f"{task}-probes-minilm", task, (5, MINILM_PROBES)) for task in ("mnli", "parsing", "squad")),
-    Unit(6, "known-truth", ((7, ()),)),
+UNITS = (  # the most valuable first
+    *(_of_task(task, task, (1, ()), (6, ())) for task in ("sst2", "mnli", "rte", "mrpc")),
+    Unit("pairs", ((1, PAIRED),)),
+    *(_of_task(f"{task}-reinitialised", task, (4, ())) for task in ("sst2", "qnli", "cola")),
+    *(_of_task(f"{task}-probes", task, (5, ())) for task in ("mnli", "parsing", "squad")),
+    _of_task("sst2-large", "sst2", (1, ("training_examples=36680", "shuffled=[]"))),
+    Unit("directprobe", ((2, ()),)),
+    *(_of_task(f"{task}-minilm", task, (1, MINILM_RUN), (6, MINILM_LENSES)) for task in ("sst2", "mnli", "mrpc")),
+    *(_of_task(f"{task}-probes-minilm", task, (5, MINILM_PROBES)) for task in ("mnli", "parsing", "squad")),
+    Unit("known-truth", ((7, ()),)),
     *(
-        _of_task(6, f"{task}-minilm-{rate}", task, (1, (*MINILM_RUN, f"learning_rate={rate}", "shuffled=[]")))
+        _of_task(f"{task}-minilm-{rate}", task, (1, (*MINILM_RUN, f"learning_rate={rate}", "shuffled=[]")))
         for task in ("mnli", "mrpc", "sst2")
         for rate in RATES
     ),
     # A surface is spanned by the models of two tasks.
-    Unit(7, "landscape", ((3, (f"encoder={MPNET}", "tasks=[mrpc,sst2]", "seeds=[20]", "points=13")),)),
+    Unit("landscape", ((3, (f"encoder={MPNET}", "tasks=[mrpc,sst2]", "seeds=[20]", "points=13")),)),
 )
 
 
@@ -97,14 +101,14 @@ def copy_records(source: Path, target: Path) -> int:
 
 
 def run(unit: Unit) -> None:
-    """Train and measure a unit, copy its records into the repository, and note what it took."""
+    """Train a unit's models side by side, one per core, and then measure its chapters likewise; copy its records into
+    the repository, and note what it took.
+    """
     started = time.monotonic()
-    for number, given in unit.runs:
-        options = [word for parameter in given for word in ("-p", parameter)]
-        command = [sys.executable, "-m", "fivelenses.cli", "run", str(number), "--profile", "small", *options]
-        subprocess.run(command, check=True)
+    prepare(list(unit.specifications().values()), workers=joblib.cpu_count(), log=partial(print, flush=True))
+    execution.execute_all(unit.jobs())
     copied = copy_records(records_folder(), folder())
-    took = {"step": unit.step, "hours": round((time.monotonic() - started) / 3600, 2), "records": copied}
+    took = {"hours": round((time.monotonic() - started) / 3600, 2), "records": copied}
     with written_beside(folder() / "units.json") as place:
         place.write_text(json.dumps(finished() | {unit.name: took}, indent=1) + "\n", encoding="utf-8")
     print(f"{unit.name}: {took['hours']} h, {copied} records", flush=True)
@@ -112,9 +116,9 @@ def run(unit: Unit) -> None:
 
 def discard(unit: Unit, left: list[Unit]) -> None:
     """Remove the checkpoints of a unit that no unit that is left needs."""
-    needed = set().union(*(one.addresses() for one in left))
+    needed = set().union(*(one.specifications() for one in left))
     store = Store()
-    for address in unit.addresses() - needed:
+    for address in unit.specifications().keys() - needed:
         shutil.rmtree(store.folder / address, ignore_errors=True)
 
 
@@ -130,7 +134,7 @@ def main() -> None:
     copy_records(folder(), records_folder())
     while left:
         unit = left.pop(0)
-        print(f"step {unit.step}, {unit.name}: {len(unit.addresses())} models", flush=True)
+        print(f"{unit.name}: {len(unit.specifications())} models", flush=True)
         if not chosen.list:
             run(unit)
             discard(unit, left)

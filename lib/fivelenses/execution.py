@@ -106,15 +106,17 @@ def committed_page(committed: Path) -> Path:
 
 
 def run_all(profile: str | None = None, force: bool = False, committed: Sequence[Path] = ()) -> None:
-    """Every chapter that has a profile, on it, and the pages of committed records (their folders), side by side, one
-    per core; after all have ended, the first failure is raised.
-    """
+    """Every chapter that has a profile, on it, and the pages of committed records (their folders): `execute_all`."""
     jobs = [of_chapter(chapter.number, profile) for chapter in (chapters_on(profile) if profile else ())]
     jobs = [job for job in (*jobs, *map(of_records, committed)) if job.reason or (force and job.committed is None)]
     for chapter in CHAPTERS.values():
         check_pair(chapter)
-    if not jobs:
-        return
+    if jobs:
+        execute_all(jobs, force)
+
+
+def execute_all(jobs: Sequence[Job], force: bool = False) -> None:
+    """Execute notebooks side by side, one per core; after all have ended, the first failure is raised."""
     from distributed import wait
 
     log = partial(print, flush=True)  # in a worker, whose output is this process's
