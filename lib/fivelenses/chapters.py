@@ -56,6 +56,13 @@ Variance = Annotated[float, Field(gt=0, le=1)]
 Layers = Annotated[float, Field(ge=0, le=1)] | NonNegativeInt  # a share of an encoder's layers, or a number of them
 EdgeTask = Literal[tuple(catalogue.EDGE_TASKS)]
 
+# What a value of these types has to be, by the beginning of pydantic's name of an error.
+EXPECTED = dict(int="a whole number", float="a number", finite="a finite number", string="a text", tuple="a list")
+EXPECTED |= dict(dict="a mapping, {{name: value}}", dataclass="a mapping, {{name: value}}", bool="true or false")
+EXPECTED |= dict(greater_than="more than {gt:g}", greater_than_equal="at least {ge:g}", less_than="less than {lt}")
+EXPECTED |= dict(less_than_equal="at most {le:g}", unexpected_keyword_argument="no {entry}", missing="{entry}")
+EXPECTED |= dict(literal="{expected}", too_short="{min_length} or more", too_long="{max_length} or fewer")
+
 
 def _number(value: float, whole: int) -> int:
     """A number, or a share of all as a number."""
@@ -671,11 +678,16 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
 
 
 def _reason(error: ValidationError, known: list[str]) -> str:
-    """Which value does not fit, and why: the first that pydantic names."""
-    first = error.errors()[0]
-    message, where = first["msg"].removeprefix("Value error, "), first["loc"][:1]
+    """Which value does not fit, and why: of the first that pydantic names, what is wrong furthest inside."""
+    where = error.errors()[0]["loc"][:1]
+    first = max((one for one in error.errors() if one["loc"][:1] == where), key=lambda one: len(one["loc"]))
     if first["type"] == "extra_forbidden":
         return f" has no parameter {where[0]!r}: it has {', '.join(known)}."
+    message, kind = first["msg"], re.sub("_(type|parsing|from_float|number|error)$", "", first["type"])
+    if kind in EXPECTED:
+        entry = first["loc"][-1] if isinstance(first["loc"][-1], str) else "another value"
+        message = f"expected {EXPECTED[kind].format(entry=entry, **first.get('ctx', {}))}"
+    message = message.removeprefix("Value error, ")
     # Without a place, parameters do not go together: the message names them.
     return f", {where[0]}: {message}, got {first['input']!r}."[:600] if where else f": {message}."
 

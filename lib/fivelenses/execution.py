@@ -92,10 +92,10 @@ def of_chapter(number: int, profile: str, overrides: Mapping | None = None) -> J
 
 def of_records(committed: Path) -> Job:
     """The page of committed records; one that is not as it was written is refused."""
-    chapter = next(chapter for chapter in CHAPTERS.values() if chapter.slug == committed.name)
     facts = json.loads((committed / "run.json").read_text(encoding="utf-8"))
     if broken := files.damaged(committed, facts["files"]):
         raise RunError(f"The file {broken[0]} in {committed} is not as it was written: take it from git again.")
+    chapter = CHAPTERS[facts["chapter"]]
     parameters = chapter.parameters(**facts["parameters"])
     return Job(chapter, facts["profile"], parameters, {}, committed_page(committed), committed)
 

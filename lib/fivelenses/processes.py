@@ -37,12 +37,12 @@ def end_with_caller() -> None:
 
 
 @contextmanager
-def repeated(action: Callable[[], None], seconds: float | None = None) -> Iterator[None]:
-    """Do something every so many seconds while the block runs: by default a line of progress every half minute."""
+def repeated(action: Callable[[], None]) -> Iterator[None]:
+    """Do something, such as log a line of progress, every half minute while the block runs."""
     ended = threading.Event()
 
     def follow() -> None:
-        while not ended.wait(seconds or SECONDS_BETWEEN_LINES):
+        while not ended.wait(SECONDS_BETWEEN_LINES):
             action()
 
     thread = threading.Thread(target=follow, daemon=True)

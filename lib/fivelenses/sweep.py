@@ -44,10 +44,6 @@ class Point:
 def points(number: int, profile: str, grid: Mapping[str, Sequence], fixed: Mapping | None = None) -> list[Point]:
     """The points of a sweep: every combination of a grid's values, of which the last changes fastest, with what all
     share (`fixed`). Combinations that are the same run are one point; one that does not fit the chapter is refused.
-
-    Example:
-        >>> [point.name for point in points(1, "tiny", {"tasks": ["rte"], "seeds": [0, 1]})]
-        ['1-tasks=rte,seeds=0', '2-tasks=rte,seeds=1']
     """
     if not grid or not all(grid.values()):
         raise ParameterError("A sweep needs at least one point: write its grid as --grid name=value,value.")
