@@ -118,12 +118,12 @@ def answer(table: pd.DataFrame) -> str:
     return (
         "<p>Averaged over tasks, fine-tuning changes the output of a layer more the higher it lies. In all three "
         f"encoders where we measured it, similarity to the pre-trained encoder falls by {min(ends[0]):.2f} to "
-        f"{max(ends[0]):.2f} in the first layer and by {min(ends[1]):.2f} to {max(ends[1]):.2f} in the last; on a "
-        "single task, neighbours can change places, and by SVCCA the last of twelve layers on SST-2 stands behind the "
+        f"{max(ends[0]):.2f} in the first layer and by {min(ends[1]):.2f} to {max(ends[1]):.2f} in the last. On a "
+        "single task, neighbours can change places: by SVCCA, SST-2 changes the last layer of all-mpnet less than the "
         f"eleventh ({features[12]:.2f}, {features[11]:.2f}). The weights follow less: in encoders of six and eight "
-        f"layers none moves more than {most:.1f} times as far as another, in one of twelve the last moves {deep:.1f} "
-        "times as far as the least. The encoders differ in attention, which changes most in the last layer of "
-        "all-MiniLM, in the eleventh of all-mpnet and in the third of toy BERTs.</p>"
+        f"layers none moves more than {most:.1f} times as far as another; of all-mpnet's twelve, the last moves "
+        f"{deep:.1f} times as far as the least. The encoders differ in attention, which changes most in the last layer "
+        "of all-MiniLM, in the eleventh of all-mpnet and in the third of toy BERTs.</p>"
     )
 
 

@@ -14,7 +14,7 @@
 # the Jensen–Shannon divergence of *attention* and the SVCCA distance of *features*.
 #
 # **The answer in numbers.** Ranges are over tasks. [The last section](#the-claims) has all claims;
-# {glue:text}`claims_reproduced` are reproduced here.
+# reproduced here: {glue:text}`claims_reproduced`.
 # - `js-last-layers`: {glue:text}`js_last_layers_verdict` (change of attention, last third of the
 #   layers over those below: {glue:text}`js_last_layers_value`).
 # - `svcca-grows`: {glue:text}`svcca_grows_verdict` (SVCCA distance, last third of the layers minus
@@ -62,7 +62,7 @@ DIVERGED = "the training of every model diverged: lower learning_rate"
 # The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little
 # (RTE), sentiment (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Figures
 # and tables are numbered as in the paper. Claims are judged on tasks whose score lies clearly (at
-# 95%) more than two points above the {term}`null rate`.
+# 95%) more than two points above the {term}`null rate`, and above a bag of words.
 
 # %% tags=["hide-input"]
 paper = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
@@ -168,10 +168,12 @@ null = select(changes).query("second == 'untrained'").groupby("layer")["js"].mea
 rows["js_null"] = rows["layer"].map(null)
 run.figure(
     "Figure 1",
-    curves(rows, "js", by="task", y_label="JS divergence (nats)", nulls={"js_null": "untrained"}),
+    curves(
+        rows, "js", by="task", y_label="JS divergence (nats)", nulls={"js_null": "random weights"}
+    ),
     "JS divergence of attention between the pre-trained and the fine-tuned encoder, per layer, on "
     f"development examples ({in_words(rows)}; bands from least to greatest seed). Dashed: the "
-    f"divergence between the pre-trained and an untrained encoder, {null.min():.2f} to "
+    f"divergence between the pre-trained encoder and random weights, {null.min():.2f} to "
     f"{null.max():.2f} nats.{controls_in_words(rows, 'js')}",
     if_empty=DIVERGED,
 )
@@ -564,7 +566,6 @@ def order_of_data_sets(rows, border=1 / 3, value="svcca"):
 run.finish()
 
 # %% [markdown]
-# **Limits.** A third of a small encoder is two or three layers (eight in the paper), so we know
-# only roughly where a curve begins to rise.
-#
+# **Limits.** A third of our encoders is two to four layers (eight in the paper), so we know only
+# roughly where a curve begins to rise.
 # Three [exercises](/exercises.md#chapter-1-attention-and-features) go with this chapter.

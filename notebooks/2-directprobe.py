@@ -14,7 +14,7 @@
 # apart the labels lie, and how they move while the encoder learns.
 #
 # **The answer in numbers.** A positive number points in the paper's direction. [The last
-# section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here.
+# section](#the-claims) has all claims; reproduced here: {glue:text}`claims_reproduced`.
 # - `mostly-improves`: {glue:text}`mostly_improves_verdict` (change of a probe's accuracy that four
 #   in five tasks reach: {glue:text}`mostly_improves_value`).
 # - `pushes-apart`: {glue:text}`pushes_apart_verdict` (growth of a label's distance to its nearest
@@ -81,8 +81,8 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# The paper compares five sizes of BERT, this run the encoders of Table 1 (`english-bert` is our
-# own; see {doc}`the encoders </encoders>`).
+# The paper compares five sizes of BERT, this run the encoders of Table 1 (`english-bert` and
+# `toy-bert` are our own; see {doc}`the encoders </encoders>`).
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show Table 1, the encoders"}
 run.table(
@@ -121,7 +121,7 @@ run.table(
 # %% [markdown]
 # Every encoder is fine-tuned on every task. For one of them, named in the captions, we also store
 # the weights at several steps (its *states*). Claims are judged on this encoder, and on tasks whose
-# score lies clearly more than two points above the {term}`null rate`.
+# score lies clearly more than two points above the {term}`null rate`, and above a bag of words.
 
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
@@ -282,8 +282,8 @@ run.table(
     table,
     "Accuracy of the classifier probe on the last layer (mean ± standard deviation over "
     "initialisations), and similarity of the distances between labels in training and test set (on "
-    f"{points} of {all_points} training points). A dash: in some seed, planes do not separate the "
-    "labels in one of the two.",
+    f"{points} of {all_points} training points). A dash: in some seed planes do not separate the "
+    "labels in one of the two, or this run lacks the control.",
     **printed(table, "encoder", "task", "accuracy_before", "accuracy_after", *similarities),
 )
 
@@ -398,7 +398,7 @@ sentences = probes["sentences"]
     printed="24 of 25 cases improve",
 )
 def gain_of_accuracy(rows):
-    """Least gain of the probe's accuracy over an encoder's tasks, but for a fifth of them."""
+    """The gain of the probe's accuracy that four in five of an encoder's tasks reach."""
     before, gains = rows[rows["stage"] == BEFORE], {}
     for task, after in rows[rows["stage"] == AFTER].groupby("task", sort=False):
         same = (before["task"] == task) & before["seed"].isin(after["seed"])
@@ -435,14 +435,15 @@ grows = (rank > labels - count).map({True: "most"}).fillna((rank <= count).map({
 rows = rows.join(grows.rename("grows"), on=["task", "label"]).dropna(subset="grows")
 of_two = rows[rows["task"].isin(["ps-role", "pos"])]
 layout = Layout(panels="task", each="label", ends=True, height=2.7)
+averaged = f"{'mean over ' * (len(settings.seeds) > 1)}{counted(len(settings.seeds), 'seed')}"
 look = dict(by="grows", x="step", y_label="distance to nearest label", layout=layout)
 run.figure(
     "Figure 2",
     curves(of_two, "min_distance", **look),
     "Least distance of a label to any other along fine-tuning, last layer of "
-    f"{short(settings.encoder)} ({counted(len(settings.seeds), 'seed')}, their mean): the three "
-    "labels that grow most and the three that grow least, in units of the hidden states. Controls "
-    f"are means over all labels.{controls_in_words(of_two, 'min_distance')}",
+    f"{short(settings.encoder)} ({averaged}): the three labels that grow most and the three that "
+    "grow least, in units of the hidden states. Curves of controls are means over all labels."
+    f"{controls_in_words(of_two, 'min_distance')}",
     if_empty="neither PS-role nor POS is followed along training",
 )
 
@@ -549,7 +550,7 @@ run.table(
     f"The {table['label'].nunique()} labels of {title(settings.target)} in the last layer of "
     "models that were fine-tuned on it and on other tasks: for how many of them the least distance "
     "to any other label grew or shrank, the mean change, and the accuracy of a probe (± standard "
-    f"deviation over initialisations); all means over {counted(len(settings.seeds), 'seed')}.",
+    f"deviation over initialisations); {averaged}.",
     columns={"tuned_on": "fine-tuned on", "grew": "distance grew", "shrank": "shrank"}
     | {"change": "mean change", "relative": "relative", "accuracy": "accuracy"},
     formats={"grew": "{:.3g}", "shrank": "{:.3g}", "change": "{:+.2f}", "relative": "{:+.0%}"}

@@ -14,8 +14,8 @@
 # lines, on planes and along the steps of the optimiser.
 #
 # **The answer in numbers.** A positive number points in the paper's direction; ranges are over
-# tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
-# reproduced here.
+# tasks. [The last section](#the-claims) has all claims; reproduced here:
+# {glue:text}`claims_reproduced`.
 # - `wider-optima`: {glue:text}`wider_optima_verdict` (share of a disc around the end with low
 #   loss, fine-tuned minus from scratch: {glue:text}`wider_optima_value`).
 # - `straighter`: {glue:text}`straighter_verdict` (degrees by which fine-tuning is nearer to its
@@ -276,7 +276,7 @@ ends = ends.assign(below=ends["null_loss"] - ends["loss"])
 # side only.
 
 # %% tags=["hide-input", "claim"]
-RANDOM_PLANE = "a random plane takes as long as all surfaces; the claim on curves has a random line"
+RANDOM_PLANE = "it would take as long as all surfaces; the claim on curves has a random line"
 
 
 def by_task(rows, columns, parts):
@@ -531,8 +531,8 @@ def straighter(paths):
 
 
 # %% [markdown]
-# What if training goes on? As in the paper, five epochs are followed by twenty more, at a tenth of
-# the rate. A second line compares two separate trainings.
+# What if training goes on? The paper continues five epochs by twenty more, at a tenth of the rate.
+# A separate training has as many epochs from the start.
 
 # %% tags=["hide-input", "claim"]
 seeds = settings.seeds if settings.long_task in settings.tasks else ()
@@ -546,7 +546,7 @@ plane, seeds = first_seed(long.query("kind == 'cell'"))
 shown = next(iter(plane["training"]), "")
 states = first_seed(long.query("kind == 'state' and training == @shown"))[0].assign(control="")
 first = long.query("kind == 'between' and training == @shown")["epoch"].min()
-REFERENCES = {"continued": "end of the first part", "separate": "end of a finished training"}
+REFERENCES = {"continued": "end of the first part", "separate": "end of the shorter training"}
 marks = {"start": WAY["start"], REFERENCES.get(shown, "end"): WAY["end"]}
 later, error = states[states["epoch"] >= first], "development error"
 contours = Contours(marks, step=0.05, paths=states, inset=later)
@@ -620,7 +620,7 @@ flat = along[along["unit"].isna()].drop_duplicates(["task", "init"])
 flat = ", ".join(f"{title(row.task)} {NAMES[row.init]}" for row in flat.itertuples())
 missing = f"falls by less than {LEAST_FALL} nats"
 layout = Layout(panels="task", dashes="start", shared=True, height=2.8, missing=missing)
-axes = dict(x="alpha", x_label="α, along δ₁", y_label="loss, its start as 1", layout=layout)
+axes = dict(x="alpha", x_label="α, along δ₁", y_label="loss (start: 1)", layout=layout)
 drawing = curves(along, "height", by="line", **axes)
 if drawing is not None:  # in a random direction the loss can fall below the least of the line
     drawing.figure.axes[0].set_ylim(1.05 * min(0.0, along["height"].min()), 2)
@@ -913,7 +913,7 @@ def third_by_third(rows):
 OF_DROP = {
     "high leads to a high loss": "half of what training had gained: less is nearer to the end",
     "low keeps the loss low": "a fifth of what training had gained: twice the share of the gain "
-    "in accuracy over the most frequent label that the low third costs at most in Table 1",
+    "in accuracy over the null rate that the low third costs at most in the paper's Table 1",
 }
 WIDER = ("low wider than middle", "low wider than high")
 
@@ -1072,5 +1072,4 @@ run.finish()
 
 # %% [markdown]
 # **Limits.** One plane says nothing about other dimensions.
-#
 # Three [exercises](/exercises.md#chapter-3-loss-landscapes) go with this chapter.

@@ -14,8 +14,8 @@
 # paper is a course report, not peer-reviewed, and runs each setting once.
 #
 # **The answer in numbers.** A positive number points in the paper's direction; ranges are over
-# tasks. [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are
-# reproduced here.
+# tasks. [The last section](#the-claims) has all claims; reproduced here:
+# {glue:text}`claims_reproduced`.
 # - `less-data-more-reliance`: {glue:text}`less_data_more_reliance_verdict` (how much more concave
 #   the curve is with more data: {glue:text}`less_data_more_reliance_value`).
 # - `probing-needs-more`: {glue:text}`probing_needs_more_verdict` (best score of a fine-tuned model

@@ -18,7 +18,7 @@
 # (`no-forgetting`: {glue:text}`no_forgetting_verdict`), that mainly the top layers change
 # (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few need to
 # (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims)
-# has all claims; {glue:text}`claims_reproduced` are reproduced here.
+# has all claims; reproduced here: {glue:text}`claims_reproduced`.
 #
 # *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 15 minutes. *Running*:
 # about 5 minutes on the toy world with two cores.

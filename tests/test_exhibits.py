@@ -143,9 +143,9 @@ def test_what_a_run_cannot_show_it_says(run):
     run.figure("Figure 4", curves(rows()[:0], "js", "task", y_label="nats"), "", if_empty="it compares seeds")
     run.table("Table 2", rows()[:0], "")
     assert run.page == [
-        "Figure 3 is not here, because this run has not measured rollbacks, because it is old.",
-        "Figure 4 is not here, because it compares seeds.",
-        "Table 2 is not here, because there is nothing to measure.",
+        "Figure 3 is not here: this run has not measured rollbacks, because it is old.",
+        "Figure 4 is not here: it compares seeds.",
+        "Table 2 is not here: there is nothing to measure.",
     ]
     assert not run.exhibits and not list(run.folder.glob("*.parquet"))
 

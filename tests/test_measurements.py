@@ -58,7 +58,7 @@ def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):
 
 
 def test_a_measurement_of_nothing_says_so_where_it_is_published(run):
-    reason = "its parameters ask for nothing of the kind"
+    reason = "its parameters leave it out"
     assert run.measure("count", over={"factor": []}) == Missing("count", reason)
     assert run.not_measured == {"count": reason}
 

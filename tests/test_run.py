@@ -57,7 +57,7 @@ def test_a_run_in_which_all_was_learned_says_so_unless_a_bag_of_words_learned_as
     run.gate(MODELS[1:], PREDICTED)
     assert shown[0] == ["All tasks were learned, so all are judged."] and run.excluded == {}
     run.gate(MODELS[1:], PREDICTED, words=PREDICTED)
-    assert "sst2" in run.excluded and "above that of a bag of words" in shown[0][1]
+    assert "sst2" in run.excluded and "minus that of a bag of words" in shown[0][1]
 
 
 def test_a_card_that_looks_otherwise_is_another_page(monkeypatch, tmp_path):

@@ -114,7 +114,7 @@ class Run:
         asked = [(named, self._groups(function, of, each, named)) for named in measured]
         parts = [self._part(function, given | named, group, groups) for named, groups in asked for group in groups]
         if not parts:
-            self.not_measured[function.__name__] = "its parameters ask for nothing of the kind"
+            self.not_measured[function.__name__] = "its parameters leave it out"
         return parts
 
     def _groups(self, function: Callable, of, each: str | Sequence[str], named: Mapping) -> list:
@@ -253,7 +253,7 @@ class Run:
 
     def _show(self, title: str, table: Record, caption: str, if_empty: str, key: str, **printed) -> None:
         if isinstance(table, Missing) or table is None or table.empty:
-            why = f"{title} is not here, because {table.sentence if isinstance(table, Missing) else if_empty}."
+            why = f"{title} is not here: {table.sentence if isinstance(table, Missing) else if_empty}."
             self.log(why)
             display(Markdown(why))
             return

@@ -78,7 +78,7 @@ def test_a_card_says_what_was_left_out_and_what_controls_show(run, other):
     views = read(ledger.ledger_html([run, other])).select(".view")
     reproduced, contradicted, untested = views[0].text, views[2].text, views[8].text
     assert "Left out: rte, because RTE was not <learned>." in reproduced
-    assert "On the twin that moved at random: reproduced (it holds in 2 of 2), so it does not speak of" in reproduced
+    assert "On the twin that moved at random: reproduced (it holds in 2 of 2), so it is no evidence" in reproduced
     assert "On models trained on shuffled labels: contradicted (it holds in 0 of 2)." in reproduced
     assert "On the twin that moved at random: contradicted" in contradicted
     assert "Cannot be tested: this run has not measured <it>." in untested

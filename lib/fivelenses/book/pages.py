@@ -41,7 +41,7 @@ PUBLISHED_FACTS |= {"seconds", "training_seconds", "peak_memory"}
 EXPRESSIONS = SandboxedEnvironment(undefined=StrictUndefined)
 EXPRESSIONS.globals = {"abs": abs, "min": min, "max": max, "round": round}
 TAKES = ("mean", "min", "max", "sum", "count")
-COUNTED = " [The last section](#the-claims) has all claims; {glue:text}`claims_reproduced` are reproduced here."
+COUNTED = " [The last section](#the-claims) has all claims; reproduced here: {glue:text}`claims_reproduced`."
 
 
 @dataclass(frozen=True)
