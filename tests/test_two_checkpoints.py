@@ -12,7 +12,7 @@ import torch
 from transformers import BertForSequenceClassification
 from typer.testing import CliRunner
 
-from fivelenses import compare
+from fivelenses import compare, two_checkpoints
 from fivelenses.activations import stream
 from fivelenses.cli import app
 from fivelenses.comparison import Sampled, compare_with
@@ -88,13 +88,15 @@ def test_each_lens_has_its_null_its_interval_and_both_twins(one_layer):
     assert (changed["null"] > changed["high"]).all() and (changed["value"] > changed["smallest_told"]).all()
     last = measures[(measures["layer"] == 6) & (measures["lens"] == "rsa")].iloc[0]
     assert last["functional_twin"] == pytest.approx(last["value"], rel=0.3)
+    by_lens = {lens: rows.set_index("layer") for lens, rows in measures.groupby("lens")}
+    assert "; noise more than 1,000 times as large" in two_checkpoints._learning(by_lens, 8.9e3)
     of_weights = measures[measures["lens"] == "weights"]
     np.testing.assert_allclose(of_weights["twin"], of_weights["value"], rtol=1e-4)
 
 
 def test_the_page_is_one_file_and_the_numbers_can_be_read(one_layer, tmp_path):
     page = one_layer.save(tmp_path / "out").read_text(encoding="utf-8")
-    assert one_layer.summary.split("(")[0] in page and "data:image/png" in page
+    assert one_layer.summary.split("(")[0] in page and page.count("<caption>") == len(LENSES)
     assert "http" not in page and 'src="data:' in page
     told = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
     assert (told["identical"], told["changed_layers"], told["where"]) == (False, [3], [3])

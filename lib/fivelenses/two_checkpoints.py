@@ -109,14 +109,16 @@ class Comparison:
         """Facts, summary, picture and table, as a piece of a page."""
         parts = [f"<p>{exhibits.escape(sentence, quote=False)}</p>" for sentence in (*self.facts, self.summary)]
         if not self.measures.empty:
-            columns = {"lens": "lens", "layer": "layer", "value": "change (95%)", "null": "null"}
-            columns |= {"smallest_told": "smallest told", TWIN: "twin", FUNCTIONAL_TWIN: "functional twin"}
-            columns |= {OTHER: "other encoder"} if self.measures[OTHER].notna().any() else {}
-            forms = {one: "{:.2g}" for one in columns if one != "layer"}
-            forms |= {"lens": name, "value": "{value:.2g} ({low:.2g} to {high:.2g})"}
-            drawing, caption = self._drawing(), "The change from BEFORE to AFTER at each layer; 0 is none."
-            parts += [drawing.html, exhibits.table_html(self.measures.round(12), caption, columns, forms)]
+            columns = {"layer": "layer", "value": "change (95%)", "null": "null (smallest told)"}
+            columns |= {TWIN: "twin (functional)"} | ({OTHER: "other encoder"} if self.measures[OTHER].any() else {})
+            forms = {"value": "{value:.2g} ({low:.2g} to {high:.2g})", OTHER: "{:.2g}"}
+            forms |= {"null": "{null:.2g} ({smallest_told:.2g})", TWIN: "{twin:.2g} ({functional_twin:.2g})"}
+            drawing = self._drawing()
+            parts.append(drawing.html)
             exhibits.plt.close(drawing.figure)
+            for lens, rows in self.measures.round(12).groupby("lens", sort=False):
+                caption = f"The change from BEFORE to AFTER at each layer, by {name(lens)}; 0 is none."
+                parts.append(exhibits.table_html(rows, caption, columns, forms))
         return "\n".join(parts)
 
     _repr_html_ = html.fget
@@ -410,7 +412,10 @@ def _how_much(by_lens: Mapping[str, pd.DataFrame]) -> str:
 def _learning(by_lens: Mapping[str, pd.DataFrame], scale: float | None) -> str:
     above = {lens: int((by_lens[lens]["low"] > by_lens[lens][TWIN]).sum()) for lens in ANSWERS["learning"]}
     layers = listed([f"{count} by {name(lens)}" for lens, count in above.items()])
-    noise = "no noise" if scale is None else f"noise {scale:.2g} times as large"
+    noise = "no noise"
+    if scale is not None:
+        size = "more than 1,000" if scale > 1000 else f"{float(f'{scale:.2g}'):g}"
+        noise = f"noise {size} times as large"
     return (
         f"More than chance? Weights moved as far at random change less at so many of {len(by_lens['last'])} layers: "
         f"{layers}; {noise} moves the last layer as far as here."
