@@ -327,7 +327,7 @@ def begin(number: int, namespace: Mapping) -> Run:
 
     Refused: a parameter that does not exist or fit, and a GPU asked for where there is none.
     """
-    chapter, committed, named = find_chapter(number), *map(os.environ.get, (RECORDS_VARIABLE, RUN_FOLDER_VARIABLE))
+    chapter, committed = find_chapter(number), os.environ.get(RECORDS_VARIABLE)
     if committed:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         parameters, profile = chapter.parameters(**facts["parameters"]), facts["profile"]
@@ -335,7 +335,7 @@ def begin(number: int, namespace: Mapping) -> Run:
         profile = namespace.get("profile", "tiny")
         parameters = settings(number, profile, **set_by_hand(namespace))
         check_device(parameters)
-    folder = Path(named) if named else runs_folder() / "by-hand" / profile / chapter.slug
+    folder = Path(os.environ.get(RUN_FOLDER_VARIABLE) or runs_folder() / "by-hand" / profile / chapter.slug)
     folder.mkdir(parents=True, exist_ok=True)
     return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
 
