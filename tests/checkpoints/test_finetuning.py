@@ -137,6 +137,7 @@ def test_a_training_that_was_cut_within_any_epoch_or_state_goes_on_to_the_same_w
     one = specify(ENCODER, "rte", "toyworld", 9, schedule, examples=96)
     whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
     assert whole.manifest["steps"] == 18
+    assert f", {torch.get_num_threads()} of " in finetuning.environment("cpu")["device"]
 
     class Cut(finetuning._StopOnDivergence):
         at = 0

@@ -423,9 +423,10 @@ class _Timer(TrainerCallback):
 
 
 def environment(device: str) -> dict:
-    """What something was made on: the device's name, and the versions of Python and of the packages that compute."""
+    """What something was made on: a GPU or so many cores, and the versions of Python and of what computes."""
+    cores = f"CPU, {torch.get_num_threads()} of {os.cpu_count()} cores"
     return {
-        "device": torch.cuda.get_device_name() if on_gpu(device) else f"CPU, {os.cpu_count()} cores",
+        "device": torch.cuda.get_device_name() if on_gpu(device) else cores,
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES},
     }
