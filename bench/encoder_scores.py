@@ -43,7 +43,7 @@ def scores(folders: Iterable[Path]) -> pd.DataFrame:
 
 def printed(table: pd.DataFrame) -> str:
     """The table as the page includes it."""
-    return table.to_csv(index=False, float_format="%.3f", na_rep="–")
+    return table.to_csv(index=False, float_format=lambda score: f"{score:.3f}".replace("-", "−"), na_rep="–")
 
 
 if __name__ == "__main__":

@@ -440,7 +440,7 @@ run.figure(
 def features_between_seeds(rows, value="svcca"):
     """Differences of mean SVCCA distance between seeds from third to third; for each set with at
     least ten times MRPC's training examples, the second difference minus the first; for MRPC, the
-    share as for `seeds-js`.
+    share as for seeds-js.
     """
 
     def rises(of_pair):

@@ -297,7 +297,7 @@ changes = merge(own[own["stage"] == AFTER], before, keys, suffixes=("_after", "_
 @run.claim(
     "diverges",
     says="The geometries of training and test set become less alike.",
-    place="§4.1, Table 2",
+    place="section 4.1, Table 2",
     exhibits=("Table 2",),
     record=changes.dropna(subset=["similarity_before", "similarity_after"]),
     by=("encoder", "task"),
@@ -362,7 +362,7 @@ run.table(
 @run.claim(
     "simplifies",
     says="Where labels are not linearly separable, they fall into fewer clusters afterwards.",
-    place="§4.2, Tables 3 and 4",
+    place="section 4.2, Tables 3 and 4",
     exhibits=("Table 3", "Table 4", "Table 7"),
     record=changes[changes["clusters_before"] > changes["labels_before"]],
     per="case",
@@ -390,7 +390,7 @@ sentences = probes["sentences"]
 @run.claim(
     "mostly-improves",
     says="Fine-tuning nearly always improves what a probe reads; there are exceptions.",
-    place="§4.1, Table 7",
+    place="section 4.1, Table 7",
     exhibits=("Table 7",),
     record=sentences[sentences["encoder"] == settings.encoder],
     per="encoder",
@@ -465,7 +465,7 @@ def growth(rows):
 @run.claim(
     "pushes-apart",
     says="Each label moves away from its nearest neighbour.",
-    place="§4.3, Figures 2 and 6",
+    place="section 4.3, Figures 2 and 6",
     exhibits=("Figure 6",),
     record=last,
     per="task",
@@ -570,7 +570,7 @@ ORDER = {
     "cross-task",
     says="A related task pushes the labels apart less than the task itself, an opposing one "
     "together; accuracy agrees.",
-    place="§4.4, Table 5",
+    place="section 4.4, Table 5",
     exhibits=("Table 5",),
     record={"distances": target_distances, "accuracy": target_accuracy["sentences"]},
     per="target",
@@ -634,7 +634,7 @@ run.figure(
 @run.claim(
     "keeps-order",
     says="Even the last layer keeps the relative positions of the labels.",
-    place="§4.5, Figure 4",
+    place="section 4.5, Figure 4",
     exhibits=("Figure 4",),
     record=similarities[similarities["layer"] == similarities["layer"].max()],
     per="task",
@@ -731,7 +731,7 @@ for task in settings.followed:
 @run.claim(
     "low-moves-little",
     says="In low layers the labels move much less than in high ones, and in fewer directions.",
-    place="§4.5, Figures 3 and 5",
+    place="section 4.5, Figures 3 and 5",
     exhibits=("Figure 5", "Figure 7", "Figure 8", "Figure 9", "Figure 10"),
     record=along["movements"],
     by="task",

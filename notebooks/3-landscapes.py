@@ -648,7 +648,7 @@ def sharper_from_scratch(tables):
     """Width of the basin around the end at half of the drop from start to end along the direction
     between them, fine-tuned minus scratch, each in lengths of its own direction; as a control, a
     random direction of that length; only where both models reached an optimum, as for
-    `wider-optima`.
+    wider-optima.
     """
     lines, width = tables["lines"], "half_width"
     groups = by_task(lines, [width], lambda rows: fine_tuned_minus_scratch(rows, width))

@@ -356,7 +356,7 @@ def two_sizes(table):
 
 
 # %% tags=["hide-input", "claim"]
-NEEDS_HEAD = "scores need a trained classifier, which a twin has not"
+NEEDS_HEAD = "scores need a trained classifier, which a twin does not have"
 SHARE, POINTS = "share of the drop", "points of the score, as a share"
 LATER = "the curve with more data is the more concave"
 BEATS = "few examples with the pre-trained layers beat the most without them"

@@ -14,7 +14,7 @@
 # {cite:t}`merchant2020` ask with {term}`probes <probe>`, with representational similarity, and by
 # freezing or removing layers.
 #
-# **The answer in numbers.** The paper claims that probes lose little by fine-tuning
+# **The answer in numbers.** The paper claims that probes lose little to fine-tuning
 # (`no-forgetting`: {glue:text}`no_forgetting_verdict`), that mainly the top layers change
 # (`top-layers-change`: {glue:text}`top_layers_change_verdict`), and that few need to
 # (`few-layers-suffice`: {glue:text}`few_layers_suffice_verdict`). [The last section](#the-claims)
@@ -133,9 +133,7 @@ gains = {task: scores[task] - null for task, null in nulls if task in scores}
 run.gate(models, by_example, gains, words)
 
 # %% [markdown]
-# In records, `model` is the pre-trained encoder (`base`), one of its baselines, or what was
-# fine-tuned from it. Intervals count pre-trainings where there are several, and else seeds of
-# fine-tuning.
+# Intervals count pre-trainings where there are several, and else seeds of fine-tuning.
 
 # %% tags=["hide-input", "claim"]
 SHARED_BY_ALL = [BASE, LEXICAL, RANDOMISED]
@@ -262,8 +260,8 @@ def edge_probes(rows):
         if scores.empty:
             continue
         room = of_probes(scores, scores[BASE] - scores[LEXICAL])
-        above = f"{printed(room.estimate, '.3f')} above its lexical baseline"
-        why = f"on {edge_title(task)} the encoder is {above}, not clearly more than {ROOM}"
+        lead = f"the encoder's lead over its lexical baseline is {printed(room.estimate, '.3f')}"
+        why = f"on {edge_title(task)} {lead}, not clearly more than {ROOM}"
         yield task, scores, "" if room.low > ROOM else why
 
 

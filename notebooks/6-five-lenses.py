@@ -44,6 +44,7 @@ random_directions = None
 device = None
 
 # %% tags=["claim", "hide-input"]
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -180,7 +181,7 @@ run.figure(
     drawing,
     f"Where fine-tuning changes an encoder, by {len(keys)} measures of five lenses ({in_words}, "
     "mean over seeds). Each row is scaled to its own range, so that shades compare layers and not "
-    "rows; a white dot marks the layer of greatest change, gaps part the lenses.",
+    "rows; a white dot marks the layer of greatest change, wider gaps part the lenses.",
 )
 
 # %% [markdown]
@@ -239,7 +240,8 @@ def over_models(rows, value, most=np.inf):
         means = rows.pivot_table(value, draws, "fold")
         theta, left_out = means[WHOLE].to_numpy(), means.drop(columns=WHOLE).to_numpy()
         found.append(jackknife(theta, left_out) if left_out.size else over_seeds(theta))
-    return max(found, key=lambda one: one.high - one.low).cut(-most, most)
+    widest = max(found, key=lambda one: one.high - one.low)
+    return replace(widest, models=len(theta)).cut(-most, most)
 
 
 # %% tags=["claim", "hide-input"]
@@ -270,7 +272,7 @@ def differences_of_thirds(rows, *pairs):
 @run.claim(
     "all-rise-with-depth",
     says="Whatever the lens, fine-tuning changes a layer the more the higher it is.",
-    unit="the measure's own",
+    unit="units of the measure",
     per="measure",
     **OF_MEASURES,
 )
@@ -283,7 +285,7 @@ def rise_from_third_to_third(rows):
 @run.claim(
     "top-is-high",
     says="The high third of the layers changes most, whatever the measure.",
-    unit="the measure's own",
+    unit="units of the measure",
     per="measure",
     **OF_MEASURES,
 )
@@ -403,7 +405,7 @@ run.figure(
 # %% tags=["claim", "hide-input"]
 @run.claim(
     "outputs-agree-more",
-    says="What is read of attention and features agrees more with itself than with how far the "
+    says="Measures of attention and features agree more with each other than with how far the "
     "weights moved.",
     place=OURS,
     record=changes,

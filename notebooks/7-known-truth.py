@@ -370,8 +370,8 @@ run.figure(
     "Nothing",
     heat_maps({"": matrix.round(2) + 0.0}, table, **look),
     "What each measure reports of these changes, mean over layers, as a share of fine-tuning's "
-    f"({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, nothing looks "
-    "larger.",
+    f"({counted(changes['seed'].nunique(), 'draw')} each). 0 is right; above 1, more is "
+    "reported than of fine-tuning.",
 )
 of_weights = table[table["measure"] == "weights"].groupby("kind")["share"].mean()
 run.glue(weights_seen=f"{of_weights.min():.1f} to {of_weights.max():.1f}")
@@ -624,7 +624,7 @@ run.figure(
     drawing,
     f"Scores ({number(FROZEN)} with frozen layers, {number(FULL)} with all trained): share of "
     "cases that name a trained layer, by value and by what layers add; rank correlation with the "
-    "dose; 1 minus “Nothing”; “Learned or moved”, harder control. Framed: 95% interval over models "
+    "dose; 1 minus “Nothing”; “Learned or moved”, harder control. Bold: 95% interval over models "
     f"above chance ({', '.join(f'{chance[key]:.2f}' for key in QUESTIONS)}). In brackets: seconds "
     "per model.",
     key="summary",

@@ -85,7 +85,7 @@ def test_each_lens_has_its_null_its_interval_and_both_twins(one_layer):
     assert layers.to_dict() == {one: [*range(1, 7)] for one in LENSES}
     assert (measures["low"] <= measures["value"]).all() and (measures["value"] <= measures["high"]).all()
     changed = measures[(measures["layer"] > 3) & measures["lens"].isin(["js", "rsa", "cka_debiased", "neighbours"])]
-    assert (changed["null"] > changed["high"]).all() and (changed["value"] > changed["smallest_told"]).all()
+    assert (changed["null"] > changed["high"]).all() and (changed["value"] > changed["detection_limit"]).all()
     last = measures[(measures["layer"] == 6) & (measures["lens"] == "rsa")].iloc[0]
     assert last["functional_twin"] == pytest.approx(last["value"], rel=0.3)
     by_lens = {lens: rows.set_index("layer") for lens, rows in measures.groupby("lens")}
@@ -107,7 +107,7 @@ def test_the_page_is_one_file_and_the_numbers_can_be_read(one_layer, tmp_path):
 def test_a_rewriting_that_changes_nothing_is_seen_by_the_weights_alone(saved, texts):
     after = saved(lambda model: rescaled_queries(rotated_values(permuted_neurons(model, 0), 0), 0))
     found = compare(ENCODER, after, texts, log=silent)
-    seen = found.measures.groupby("lens").apply(lambda rows: (rows["value"] > rows["smallest_told"]).any())
+    seen = found.measures.groupby("lens").apply(lambda rows: (rows["value"] > rows["detection_limit"]).any())
     assert seen[seen].index.tolist() == ["weights"]
     assert found.changed_layers == (1, 2, 3, 4, 5, 6) and found.where == ()
     assert "both compute the same" in found.summary

@@ -215,7 +215,7 @@ def curves(
         kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
         legend(grid.figure, handles_of({} if panels == by else found, kinds, lines))
-    return Drawing(grid.figure, table, " ".join([f"Curves of {y_label} over {x_label or x}.", *said]))
+    return Drawing(grid.figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
 
 
 def panel_grid(table: pd.DataFrame, layout: Layout, height: float):
@@ -436,7 +436,7 @@ class Cells:
     Attributes:
         written: the format of the number in each cell; a missing value is a dash, or blank in an empty upper triangle.
         bold, framed: which numbers are bold, which cells framed; in one matrix.
-        peaks: a white dot with a dark rim in the greatest cell of each row without missing values.
+        peaks: a white dot with a dark rim in the one greatest cell of each row without missing values.
         ticks: of the bar, with their words.
     """
 
@@ -521,8 +521,9 @@ def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], ce
     for row, column in np.argwhere(cells.framed.to_numpy()) if cells.framed is not None else ():
         axes.add_patch(Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, fill=False, color="black"))
     if cells.peaks:
-        whole = np.flatnonzero(~missing.any(axis=1))
-        places = matrix.to_numpy()[whole].argmax(axis=1) + 0.5
+        peaks = np.isclose(matrix, matrix.max(axis=1).to_numpy()[:, None]) & ~missing.any(axis=1, keepdims=True)
+        whole = np.flatnonzero(peaks.sum(axis=1) == 1)
+        places = peaks[whole].argmax(axis=1) + 0.5
         axes.plot(places, whole + 0.5, "o", color="white", markeredgecolor=INK, markeredgewidth=0.8, markersize=5.5)
     axes.set(xlabel="", ylabel="")
     axes.grid(False)

@@ -450,8 +450,8 @@ def _why_unlearned(models: pd.DataFrame, predicted: pd.DataFrame, gain: float | 
     """The rest of a sentence about one training set; empty where it was learned."""
 
     def said(above: Interval, what: str) -> str:
-        numbers = f"{above.estimate:z.3f} [{above.low:z.3f}, {above.high:z.3f}]".replace("-", "−")
-        return f"its score of {models['score'].mean():.3f} minus {what} is {numbers}"
+        numbers = f"is {above.estimate:z.3f} [{above.low:z.3f}, {above.high:z.3f}]"
+        return f"its score of {models['score'].mean():z.3f} minus {what} {numbers}".replace("-", "−")
 
     # The interval of two models is wide, but no score is above 1.
     null, least = models["null_rate"].mean(), -1.0 if (predicted["metric"] == "matthews").all() else 0.0
@@ -552,7 +552,7 @@ class Verdict:
         parts = [part for group in self.groups for part in group.parts]
         estimates = sorted(part.interval.estimate for part in parts if part.name == parts[0].name)
         ends = dict.fromkeys(f"{value:z.2g}".replace("-", "−") for value in (estimates[:1] + estimates[-1:]))
-        return " to ".join(ends) or "no value"
+        return " to ".join(ends) or "not measured"
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ SAMPLED = dict(cka_debiased=debiased_linear_cka, rsa=partial(rsa, sample=None), 
 STREAMED = ("js", "svcca", *SAMPLED)
 LENSES = (*STREAMED, "weights", "last")
 TWIN, FUNCTIONAL_TWIN, OTHER, ROUNDED = "twin", "functional_twin", "other", "rounded"
-MEASURED = ["layer", "lens", "value", "null", "low", "high", "smallest_told", TWIN, FUNCTIONAL_TWIN, OTHER]
+MEASURED = ["layer", "lens", "value", "null", "low", "high", "detection_limit", TWIN, FUNCTIONAL_TWIN, OTHER]
 LONGEST, WORDS = 128, 1_000  # tokens of a text, and words of the sample, at most
 TOKENS = 4_000  # of all texts: with more, 12 layers of width 768 take more than minutes, and only intervals narrow
 FOLDS = 5  # each takes a decomposition of every layer
@@ -78,7 +78,7 @@ class Comparison:
             texts do not tell them apart, none where there is no such change or the two are no parent and child.
         facts: what is to be known first, a sentence each.
         summary: where, how much, whether it is more than chance, and what no lens here could have seen.
-        measures: a row per layer and lens: `value`, `null`, the interval `low` to `high`, `smallest_told`, and the
+        measures: a row per layer and lens: `value`, `null`, the interval `low` to `high`, `detection_limit`, and the
             values of `twin`, `functional_twin` and `other` (a second encoder); empty where all weights are equal.
     """
 
@@ -109,10 +109,10 @@ class Comparison:
         """Facts, summary, picture and table, as a piece of a page."""
         parts = [f"<p>{exhibits.escape(sentence, quote=False)}</p>" for sentence in (*self.facts, self.summary)]
         if not self.measures.empty:
-            columns = {"layer": "layer", "value": "change (95%)", "null": "null (smallest told)"}
+            columns = {"layer": "layer", "value": "change (95%)", "null": "null (detection limit)"}
             columns |= {TWIN: "twin (functional)"} | ({OTHER: "other encoder"} if self.measures[OTHER].any() else {})
             forms = {"value": "{value:.2g} ({low:.2g} to {high:.2g})", OTHER: "{:.2g}"}
-            forms |= {"null": "{null:.2g} ({smallest_told:.2g})", TWIN: "{twin:.2g} ({functional_twin:.2g})"}
+            forms |= {"null": "{null:.2g} ({detection_limit:.2g})", TWIN: "{twin:.2g} ({functional_twin:.2g})"}
             drawing = self._drawing()
             parts.append(drawing.html)
             exhibits.plt.close(drawing.figure)
@@ -335,7 +335,7 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     last, where = _rolled_back(before, after, controls[TWIN], examples, measured[1].iloc[-1], device)
     measures = pd.concat([*measured, last], ignore_index=True).reindex(columns=[*MEASURED, ROUNDED])
     spread = (1 - measures["low"] / measures["value"]).where(measures["value"] > measures[ROUNDED], 0)
-    measures["smallest_told"] = measures[ROUNDED] / (1 - spread).where(spread < 1)
+    measures["detection_limit"] = measures[ROUNDED] / (1 - spread).where(spread < 1)
     return measures[MEASURED], where, scale
 
 
@@ -382,7 +382,7 @@ def _summary(measures: pd.DataFrame, where: Sequence[int], related: bool, scale:
     by_lens = {lens: rows.set_index("layer") for lens, rows in measures.groupby("lens", sort=False)}
     moved, last = by_lens["weights"]["value"], by_lens["last"]
     of_weights = f"the weights moved most in layer {moved.idxmax()}, by {moved.max():.2g} of their norm"
-    told = measures[measures["lens"].isin(ANSWERS["whether"]) & (measures["value"] > measures["smallest_told"])]
+    told = measures[measures["lens"].isin(ANSWERS["whether"]) & (measures["value"] > measures["detection_limit"])]
     if told.empty:
         return (
             "On these texts both compute the same: no lens that is silent where nothing changed tells them apart from "
@@ -417,6 +417,6 @@ def _learning(by_lens: Mapping[str, pd.DataFrame], scale: float | None) -> str:
         size = "more than 1,000" if scale > 1000 else f"{float(f'{scale:.2g}'):g}"
         noise = f"noise {size} times as large"
     return (
-        f"More than chance? Weights moved as far at random change less at so many of {len(by_lens['last'])} layers: "
-        f"{layers}; {noise} moves the last layer as far as here."
+        f"More than chance? Of {len(by_lens['last'])} layers, {layers} change more than after a random move of the "
+        f"same length; {noise} moves the last layer as far as here."
     )

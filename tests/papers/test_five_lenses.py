@@ -112,7 +112,7 @@ def test_the_wider_of_the_intervals_over_tasks_and_over_models_is_taken(names):
     # Tasks that agree by chance do not narrow it; models of a task that are alike do not, either.
     by_chance = found([(task, seed, value) for task in "ab" for seed, value in enumerate((0.2, 0.6))])
     assert by_chance.models == 4 and by_chance.low < 0.2
-    assert found([(task, seed, value) for task, value in (("a", 0.2), ("b", 0.6)) for seed in range(5)]).models == 2
+    assert found([(task, seed, value) for task, value in (("a", 0.2), ("b", 0.6)) for seed in range(5)]).high > 2
     cut = found([(task, seed, value) for task, value in (("a", -0.9), ("b", 1.0)) for seed in range(3)], 1)
     assert (cut.low, cut.high) == (-1, 1) and cut.estimate == pytest.approx(0.05)
     assert found([("a", 0, np.nan)]) is None

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from matplotlib.ticker import MaxNLocator
 
 from fivelenses import judging
-from fivelenses.judging import FAILS, HOLDS, OPEN, Claim, Group, Interval, Part, Verdict, listed
+from fivelenses.judging import FAILS, HOLDS, OPEN, Claim, Group, Interval, Part, Verdict
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
 
 # What ends in .html is escaped, Markdown is not; what is asked for and not given is refused.
@@ -148,7 +148,7 @@ def corrected_end(group: Group, part: Part) -> float:
 
 def printed(interval: Interval) -> str:
     """An estimate with its interval in words, as exactly as the interval allows: two digits of half its width; three of
-    the number where there is no width, or none that ends.
+    the number where there is no width, or none that ends; at most four decimals.
 
     >>> from fivelenses.judging import over_seeds
     >>> printed(over_seeds([4, -6, 5])), printed(over_seeds([4, 3.9, 4]).at_least()), printed(over_seeds([2.5]))
@@ -158,7 +158,7 @@ def printed(interval: Interval) -> str:
     half = (high - low) / 2
     wide = math.isfinite(half) and half > ROUNDING
     size = half if wide else abs(interval.estimate)
-    digits = (1 if wide else 2) - math.floor(math.log10(size)) if size > ROUNDING else 0
+    digits = min((1 if wide else 2) - math.floor(math.log10(size)), 4) if size > ROUNDING else 0
     estimate, low, high = (_rounded(number, digits) for number in (interval.estimate, *interval.bounds()))
     return f"{CENSORED.get(interval.bounded, '')}{estimate} [{low}, {high}]"
 
@@ -177,7 +177,7 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
     each = " each" if len(verdict.groups) > 1 and len(counts) == 1 else ""
     models = f", with {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} models{each}"
     said = [f"{verdict.outcome.capitalize()}{_counts(verdict, unit)}{models if counts[0] > 1 else ''}."]
-    said += [f"No group is about the half “{half}”." for half in verdict.untested]
+    said += [f"No group tests the half “{half}”." for half in verdict.untested]
     said += [f"The half “{half}” rests on {group} alone." for half, group in verdict.left_of_half.items()]
     if counts[0] == 1:
         said.append("One model says nothing about other seeds.")
@@ -187,15 +187,15 @@ def sentence(verdict: Verdict, unit: str = "group") -> str:
 def _counts(verdict: Verdict, unit: str) -> str:
     """In how many groups a claim holds, fails and is open, and in which of them it does not hold."""
     groups = verdict.groups
-    alone = f" on {listed([group.name for group in groups])} alone" if verdict.alone else ""
     if len(groups) == 1:
-        return alone
+        return f" on {groups[0].name} alone"
     units, counts = re.sub(r"\b(?= (?:of|on|at|with) |$)", "s", unit, count=1), []
+    alone = f" on {len(groups)} of {len(groups) + len(verdict.left_out)} {units} alone" if verdict.alone else ""
     for outcome, verb in ((HOLDS, "holds"), (FAILS, "fails"), (OPEN, "is open")):
         names = [one.name for one in groups if one.outcome == outcome]
         if len(names) == len(groups):
             return f"{alone}: it {verb} in {'both' if len(groups) == 2 else f'all {len(groups)}'} {units}"
         if names:
             of_all = "" if counts else f" of {len(groups)} {units}"
-            counts.append(f"{verb} in {len(names)}{of_all}" + ("" if outcome == HOLDS else f" ({', '.join(names)})"))
-    return f"{alone}: it {listed(counts)}"
+            counts.append(f"{verb} in {len(names)}{of_all}" + ("" if outcome == HOLDS else f" ({'; '.join(names)})"))
+    return f"{alone}: it {judging.listed(counts)}"
