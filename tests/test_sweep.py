@@ -40,12 +40,12 @@ def test_the_name_of_a_point_is_the_name_of_a_file(encoder):
 
 
 def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
-    first = pd.DataFrame({"seed": [3], "diverged": True, "steps": [[1, 2]], "mixed": 1.5})
+    first = pd.DataFrame({"seed": [3], "diverged": True, "steps": [[1, 2]], "mixed": 1.5, "point": "x"})
     second = pd.DataFrame({"seed": ["0–1"], "diverged": [2], "steps": [np.array([3])], "mixed": ["few"]})
     whole = gather([({"point": "p", "rate": 0.1}, "a", first), ({"point": "q", "rate": None}, "b", second)])
     whole.to_parquet(tmp_path / "whole.parquet", index=False)
     read = pd.read_parquet(tmp_path / "whole.parquet")
-    assert list(read.columns) == ["point", "rate", "exhibit", "row", "seed", "diverged", "steps", "mixed"]
+    assert list(read) == ["point", "rate", "exhibit", "row", "seed", "diverged", "steps", "mixed", "table_point"]
     assert read["seed"].tolist() == ["3", "0–1"] and read["diverged"].tolist() == [1, 2]
     assert read["steps"].tolist() == ["[1, 2]", "[3]"] and read["mixed"].tolist() == ["1.5", "few"]
     # Also where a point leaves it open.

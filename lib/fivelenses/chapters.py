@@ -654,10 +654,6 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
 
     Another `encoder` alone is compared, and its independent one has its shape and random weights, unless the overrides
     name others. Refused: a chapter, profile or parameter that does not exist, or a value that does not fit.
-
-    Example:
-        >>> settings(1, "tiny", seeds=[7, 8]).seeds
-        (7, 8)
     """
     chapter, overrides = find_chapter(number), {name: one for name, one in overrides.items() if one is not None}
     if chapter not in chapters_on(profile):
@@ -722,10 +718,6 @@ _Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader
 def parse_parameters(pairs: list[str]) -> dict:
     """``name=value`` pairs, values read as YAML, of which a list needs no brackets; a pair without one of the two is
     refused.
-
-    Example:
-        >>> parse_parameters(["tasks=rte,mrpc", "epochs=3", "seeds=[010]"])
-        {'tasks': ['rte', 'mrpc'], 'epochs': 3, 'seeds': [10]}
     """
     parsed = {}
     for pair in pairs:

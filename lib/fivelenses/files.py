@@ -21,9 +21,7 @@ def project_folder() -> Path:
     """The folder that holds ``notebooks/``, ``models/`` and ``_toc.yml``: FIVELENSES_HOME, or this clone."""
     folder = _named("FIVELENSES_HOME") or Path(__file__).resolve().parents[2]
     if not (folder / "notebooks").is_dir():
-        raise FileNotFoundError(
-            f"{folder} is not a clone of the project (it has no notebooks folder): set FIVELENSES_HOME to one."
-        )
+        raise FileNotFoundError(f"{folder} has no notebooks folder: set FIVELENSES_HOME to a clone of the project.")
     return folder
 
 
@@ -99,7 +97,4 @@ def disk_named(folder: Path) -> Iterator[None]:
     except Exception as error:
         if "No space left" not in str(error) and shutil.disk_usage(folder).free > FULL_DISK:
             raise
-        raise RunError(
-            f"No space left on the disk of {folder}: make room, and give the same command again, which goes on with "
-            "what is there."
-        ) from error
+        raise RunError(f"No space left on the disk of {folder}: make room, and give the same command again.") from error

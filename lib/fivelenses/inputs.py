@@ -65,15 +65,13 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
         _check_compared(name, compared, limit, parameters)
 
 
-def _layers_left_out(parameters: ChapterParameters) -> list[str]:
+def _layers_left_out(parameters: ChapterParameters) -> Iterator[str]:
     """A sentence on each parameter with numbers of layers that are more than the encoder has."""
-    lines = []
     for name in parameters.numbers_of_layers:
         value, (layers, _) = getattr(parameters, name), _shape(parameters.encoder)
         numbers = value if isinstance(value, tuple) else (value,)
         if more := [str(one) for one in numbers if isinstance(one, int) and one > layers]:
-            lines.append(f"left out: {name} {listed(more)}, as {parameters.encoder} has {counted(layers, 'layer')}")
-    return lines
+            yield f"left out: {name} {listed(more)}, as {parameters.encoder} has {counted(layers, 'layer')}"
 
 
 def _check_compared(name: str, compared: Sequence[str], limit: int | None, parameters: ChapterParameters) -> None:

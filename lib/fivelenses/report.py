@@ -30,11 +30,6 @@ def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: 
             those among its own, and such tables where it takes them; one that has none of them, or cannot be run on so
             few, keeps its own, since its paper's claims are about those. Refused: one that no chapter runs.
         given: other parameters, the same in all chapters.
-
-    Example:
-        >>> jobs = plan("toy-bert/seed-1", tasks=["rte", "sst2"])
-        >>> jobs[0].chapter.number, jobs[0].overrides["tasks"], "tasks" in jobs[1].overrides
-        (1, ['rte', 'sst2'], False)
     """
     overrides, jobs = {"encoder": encoder, **(given or {})}, []
     names = [own.name_of(task) for task in tasks]

@@ -233,13 +233,7 @@ def collect(points: Sequence[Point], folder: Path) -> None:
 
 
 def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
-    """Tables of many shapes as one: of each the columns that say where it is from, the exhibit's key, and the table.
-
-    Example:
-        >>> table = pd.DataFrame({"seed": ["0–1"], "js": [0.2]})
-        >>> gather([({"seed": 3}, "figure-4", table)]).to_dict("records")
-        [{'seed': 3, 'exhibit': 'figure-4', 'row': 0, 'table_seed': '0–1', 'js': 0.2}]
-    """
+    """Tables of many shapes as one: of each the columns that say where it is from, the exhibit's key, and the table."""
     whole = []
     for origin, key, table in parts:
         first = {**origin, "exhibit": key, "row": range(len(table))}
