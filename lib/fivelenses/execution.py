@@ -24,9 +24,6 @@ from fivelenses.processes import workers
 
 CARDS = [Path(__file__).parent / "book" / "templates" / name for name in ("cards.html", "macros.html")]
 EXECUTED = "notebook.ipynb"
-# Seconds for what a cell printed to arrive. On a busy machine it can be late, and papermill gives it four, after
-# which it ends a run of hours at its last cell.
-OUTPUT_PATIENCE = 600
 
 
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -190,7 +187,8 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
     environment = {files.RUN_FOLDER_VARIABLE: str(folder), "OMP_WAIT_POLICY": "PASSIVE"}
     if job.committed is not None:
         environment |= {files.RECORDS_VARIABLE: str(job.committed), "OMP_NUM_THREADS": "1"}
-    options = {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": OUTPUT_PATIENCE}
+    # What a cell printed can be late on a busy machine; after papermill's four seconds a run of hours would end.
+    options = {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": 600}
     options["extra_arguments"] = ["--log-level=ERROR"]  # a kernel warns that its ports are not encrypted
     options["stdout_file"] = SimpleNamespace(write=lambda text: [*map(log, text.splitlines())], flush=bool)
     with mock.patch.dict(os.environ, environment):
