@@ -110,7 +110,7 @@ def one():
 def test_a_card_names_claim_place_measure_thresholds_and_code(one):
     text = " ".join(one.text.split())
     assert one["id"] == "claim-rises" and "rises It rises." in text
-    assert "The paper, section 1. It prints 0.42. Measured per pair of tasks as change. Larger" in text
+    assert "The paper, section 1. It prints 0.42. Computed per pair of tasks: change. Larger" in text
     assert [" ".join(item.text.split()) for item in one.select(".thresholds li")] == [
         "growth above 0 nats",
         "size above 0.5 layers: half a layer matters",
