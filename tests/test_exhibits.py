@@ -161,7 +161,7 @@ def test_a_claim_is_judged_below_its_figure_and_listed_at_the_end(run):
     claim, verdict = run.claims[0]
     assert claim.exhibits == ("hao2020-figure-1",) and len(verdict.groups) == 2
     card = read(run.page[1])
-    assert card.select_one("#claim-rises") and "Measured as the last layer minus the first, per task" in card.text
+    assert card.select_one("#claim-rises") and "Computed per task: the last layer minus the first" in card.text
     run.finish()
     assert read(run.page[-1]).select_one('a[href="#claim-rises"]') and "It <rises>." in read(run.page[-1]).text
     assert {"claims.json", "run.json"} < {file.name for file in run.folder.iterdir()}
