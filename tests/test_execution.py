@@ -27,14 +27,6 @@ def folder(first_run, chapter):
     return Path(shutil.copytree(first_run, place))
 
 
-def test_a_run_is_executed_once_and_then_current(first_run, folder):
-    lines = []
-    second = execution.execute(execution.of_chapter(1, "tiny"), log=lines.append)
-    assert second == folder and lines == [f"Chapter 1, tiny: current, in {folder}"]
-    facts = json.loads((folder / "run.json").read_text())
-    assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
-
-
 def test_a_change_of_code_makes_a_run_stale(folder, chapter):
     job = execution.of_chapter(1, "tiny")
     assert job.place == folder and job.reason == ""
@@ -47,6 +39,21 @@ def test_a_failure_names_the_cell_and_keeps_the_last_good_run(folder):
     with pytest.raises(RunError, match="cell that begins '1 / 0' failed, ZeroDivisionError"):
         execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
     assert (folder / "run.json").is_file()
+
+
+def test_a_run_is_current_also_after_a_kill_while_another_took_its_place(folder, monkeypatch):
+    def killed(self, target, rename=Path.rename):
+        return rename(self, target) if not self.name.endswith(".partial") else 1 / 0
+
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(Path, "rename", killed)
+        execution.execute(execution.of_chapter(1, "tiny"), force=True, log=lambda line: None)
+    assert not folder.exists()
+    lines = []
+    assert execution.execute(execution.of_chapter(1, "tiny"), log=lines.append) == folder
+    assert lines == [f"Chapter 1, tiny: current, in {folder}"]
+    facts = json.loads((folder / "run.json").read_text())
+    assert facts["parameters"] == settings(1, "tiny").model_dump(mode="json")
 
 
 @pytest.mark.parametrize(

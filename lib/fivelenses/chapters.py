@@ -55,7 +55,6 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Variance = Annotated[float, Field(gt=0, le=1)]
 Layers = Annotated[float, Field(ge=0, le=1)] | NonNegativeInt  # a share of an encoder's layers, or a number of them
 EdgeTask = Literal[tuple(catalogue.EDGE_TASKS)]
-
 # What a value of these types has to be, by the beginning of pydantic's name of an error.
 EXPECTED = dict(int="a whole number", float="a number", finite="a finite number", string="a text", tuple="a list")
 EXPECTED |= dict(dict="a mapping, {{name: value}}", dataclass="a mapping, {{name: value}}", bool="true or false")
@@ -380,8 +379,7 @@ class Singh2020(ChapterParameters):
     # Also compared at an equal number of examples (Figure 1c).
     matched: SomeTasks = ()
     matched_examples: PositiveInt = 673
-    # How many layers are re-initialised from the top, or what share of them, beside none and all; every number when
-    # None.
+    # How many layers are re-initialised from the top, or what share, beside none and all; every number when None.
     depths: tuple[Layers, ...] | None = None
     min_steps: NonNegativeInt = 0  # of a training: few examples are read more often
     # The smaller sizes of `sized` tasks again, with as many steps as the most examples have, and no layer, so many and

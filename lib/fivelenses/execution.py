@@ -142,7 +142,10 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
     check_pair(job.chapter)
     name, started = f"Chapter {job.chapter.number}, {job.profile}", time.monotonic()
     job.place.parent.mkdir(parents=True, exist_ok=True)
+    made, replaced = (job.place.with_name(f".{job.place.name}.{kind}") for kind in ("partial", "replaced"))
     with FileLock(job.place.parent / f".{job.place.name}.lock"):
+        if replaced.exists() and not job.place.exists():  # a kill came between the renames below
+            replaced.rename(job.place)
         reason = job.reason or ("asked for" if force else "")
         if not reason:
             log(f"{name}: current, in {job.place}")
@@ -152,15 +155,18 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
 
             check_inputs(job.parameters, log)
         log(f"{name}: running ({reason})")
-        made, digest = job.place.with_name(f".{job.place.name}.partial"), job.digest
+        digest = job.digest
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
         with files.disk_named(made):
             if failure := _failure(job, made, lambda line: log(f"{name}: {line}")):
                 raise RunError(f"{name}: {failure}")
             _complete_facts(job, made, digest)
-        shutil.rmtree(job.place, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
+        if job.place.exists():
+            job.place.rename(replaced)
         made.rename(job.place)
+        shutil.rmtree(replaced, ignore_errors=True)
     log(f"{name}: done in {time.monotonic() - started:.0f} s, in {job.place}")
     return job.place
 

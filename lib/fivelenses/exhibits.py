@@ -617,9 +617,6 @@ def surfaces(
 def contour_levels(values: np.ndarray, errors: np.ndarray, step: float | None = None) -> np.ndarray:
     """Contours that hold all finite values, in whole multiples of a step or in equal ratios from `FLOOR` on, no closer
     than the standard error of a cell (median).
-
-    >>> contour_levels(np.array([0.1, np.nan, 1.0]), np.array([0.05, np.nan, 0.5])).round(2)
-    array([0.1 , 0.16, 0.25, 0.4 , 0.63, 1.  ])
     """
     finite = np.isfinite(values)
     values, errors = values[finite], np.nan_to_num(errors[finite])

@@ -69,12 +69,7 @@ def _file(module: str) -> Path | None:
 
 
 def statements(source: str) -> str:
-    """Source code without docstrings, comments and layout: what it does, written one way.
-
-    Example:
-        >>> statements('def f(x):\\n    "Doubled."\\n    return (2 *\\n        x)  # twice')
-        'def f(x):\\n    return 2 * x'
-    """
+    """Source code without docstrings, comments and layout: what it does, written one way."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
