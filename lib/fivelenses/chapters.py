@@ -679,7 +679,8 @@ def _reason(error: ValidationError, known: list[str]) -> str:
         return f" has no parameter {where[0]!r}: it has {', '.join(known)}."
     message, kind = first["msg"], re.sub("_(type|parsing|from_float|number|error)$", "", first["type"])
     if kind in EXPECTED:
-        entry = first["loc"][-1] if isinstance(first["loc"][-1], str) else "another value"
+        last = first["loc"][-1]
+        entry = last if isinstance(last, str) else f"{last + 1} values"
         message = f"expected {EXPECTED[kind].format(entry=entry, **first.get('ctx', {}))}"
     message = message.removeprefix("Value error, ")
     # Without a place, parameters do not go together: the message names them.
