@@ -552,9 +552,6 @@ if again:
     of_again = scores[scores["task"].isin(again)]
     at_equal_steps(of_again, "score", "score", x="reinitialised", x_label=REINITIALISED)
 
-# %% [markdown]
-# The mean curves in numbers:
-
 # %% tags=["hide-input"]
 THIRDS = ("top", "middle", "bottom")
 SHAPES = {"fall": "lost with all"} | {name: f"lost with the {name} third" for name in THIRDS}
