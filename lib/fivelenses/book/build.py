@@ -20,7 +20,7 @@ from bs4 import BeautifulSoup
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import LOCAL_PROFILE, BookRun, assemble, local_runs, published_runs
-from fivelenses.execution import of_chapter, run_all
+from fivelenses.execution import execute, of_chapter, of_records, run_all
 from fivelenses.exhibits import Exhibit, dots, in_words, table_html
 from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
 from fivelenses.judging import ORDINARY
@@ -60,6 +60,13 @@ def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
     with folder_beside(page.parent) as partial:
         shutil.copytree(html, partial, dirs_exist_ok=True)
     return page
+
+
+def build_first_chapter(log: Callable[[str], None] = print) -> Path:
+    """Build the first published chapter as a book of one page: something to read before the others are executed."""
+    first = published_runs()[0]
+    execute(of_records(first.committed), log=log)
+    return build_page(first)
 
 
 def last_change() -> float:
