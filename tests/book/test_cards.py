@@ -75,6 +75,16 @@ def test_a_number_is_said_as_exactly_as_its_interval_allows(one, text):
     assert printed(one) == text
 
 
+def test_a_bar_that_ends_below_its_threshold_in_an_open_group_says_why():
+    # 95% intervals of three seeds reach 2.48 standard deviations; one of two parts needs 3.58.
+    just_below = over_seeds([-3.0, -2.0, -4.0])
+    verdict = verdict_on(TWO, {"g": {"growth": just_below, "size": over_seeds([1.0, 1.1, 0.9])}})
+    (cell,) = read(card(TWO, verdict)).select("td.open:not(.plot)")
+    assert just_below.high < 0 and cell.text == "open (below it at 95%, not at 97.5%, as one of 2 parts has to be)"
+    alone = verdict_on(GROWTH, {"g": {"growth": just_below}})
+    assert [cell.text for cell in read(card(GROWTH, alone)).select("td.fails:not(.plot)")] == ["fails"]
+
+
 @pytest.mark.parametrize(("lacking", "alone"), [(1, False), (2, False), (3, True)])
 def test_where_fewer_than_half_of_the_groups_are_left_they_are_counted(lacking, alone):
     verdict = on(HOLDS, HOLDS, left_out={f"task {number}": "it was not learned" for number in range(lacking)})
