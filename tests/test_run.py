@@ -1,7 +1,10 @@
 """What was not learned is said on a page and takes no part in its claims; a page is known by what makes its cards."""
 
+import json
+
 import pandas as pd
 import pytest
+import torch
 
 from fivelenses import execution
 from fivelenses import run as running
@@ -51,6 +54,12 @@ def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
         "held": "1 of 1",
     }
     assert "Left out: RTE, because RTE was not learned" in said[1]
+
+
+def test_what_automatic_precision_was_here_is_kept(tmp_path, shown, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    Run(find_chapter(1), "tiny", settings(1, "tiny", precision="auto"), tmp_path).finish()
+    assert json.loads((tmp_path / "run.json").read_text())["parameters"]["precision"] == "bfloat16"
 
 
 def test_a_run_in_which_all_was_learned_says_so_unless_a_bag_of_words_learned_as_much(run, shown):

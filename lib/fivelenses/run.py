@@ -307,6 +307,11 @@ class Run:
         judging.save(self.claims, self.folder)
         facts = {"chapter": self.chapter.number, "profile": self.profile, **self.summary()}
         facts["parameters"] = self.settings.model_dump(mode="json")
+        if self.committed is None:
+            from fivelenses.checkpoints.finetuning import resolved_precision
+
+            # On another machine `auto` may be another one.
+            facts["parameters"]["precision"] = resolved_precision(self.settings.precision, self.settings.device)
         facts["exhibits"] = sorted(one.key for one in self.exhibits)
         with written_beside(self.folder / "run.json") as place:
             place.write_text(json.dumps(facts, indent=1), encoding="utf-8")

@@ -332,10 +332,17 @@ def the_run(run: BookRun) -> str:
 
 
 def settings_table(chapter: Chapter, parameters: Mapping) -> str:
-    """All settings of a run beside the paper's (the profile `paper`), as a table; those of a mapping one by one."""
-    columns = {"this run": parameters}
+    """The settings of a run beside the paper's (the profile `paper`), as a table; those of a mapping one by one.
+    Schedules of tasks and rates of encoders that are not trained are left out.
+    """
+    columns = {"this run": chapter.parameters(**parameters)}
     if "paper" in chapter.profiles:
-        columns["profile paper"] = settings(chapter.number, "paper").model_dump(mode="json")
+        columns["profile paper"] = settings(chapter.number, "paper")
+    for name, used in columns.items():
+        trained = {"schedules": used.tasks_trained(), "learning_rate_by_encoder": used.encoders_used()}
+        columns[name] = used.model_dump(mode="json")
+        for mapping, keys in trained.items():
+            columns[name][mapping] = {key: one for key, one in columns[name][mapping].items() if key in keys}
     table = pd.concat([pd.json_normalize(one, sep=", ", max_level=1).T for one in columns.values()], axis=1)
     table = table.dropna(how="all").map(json.dumps, na_action="ignore").set_axis(list(columns), axis=1)
     caption = f"The settings of this run{', and the paper’s' * (len(columns) > 1)}."
