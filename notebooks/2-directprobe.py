@@ -72,7 +72,7 @@ from fivelenses.exhibits import (
     looks,
 )
 from fivelenses.judging import CannotTest, estimate, of_size, over_seeds, score, short, title
-from fivelenses.records import AFTER, BEFORE, CONTROLS, TWIN, Missing, select, with_controls
+from fivelenses.records import AFTER, BEFORE, CONTROLS, TWINS, Missing, select, with_controls
 from fivelenses.run import begin
 
 run = begin(2, globals())
@@ -249,7 +249,8 @@ def yes_or_no(share):
 
 
 STAGES = {BEFORE: " before", AFTER: " after"}
-STAGES |= {"twin": ", moved at random", "shuffled": ", shuffled labels"}
+STAGES |= {"twin": ", moved at random", "functional_twin": ", functional twin"}
+STAGES |= {"shuffled": ", shuffled labels"}
 MEASURES = {
     "clusters": ("clusters", "{:.3g}"),
     "similarity": ("similarity", "{:.2f}"),
@@ -530,6 +531,7 @@ target_distances = run.measure("target_distances", of=settings.models_for_target
 target_accuracy = run.measure("target_accuracy", of=settings.models_for_target, each="seed")
 
 # %% tags=["hide-input"]
+AT_RANDOM = dict(zip(TWINS, (", moved at random", ", functional twin"), strict=True))
 keys = ["control", "tuned_on", "seed"]
 fits = target_accuracy["fits"]
 table = merge(target_distances, fits[[*keys, "accuracy", "deviation"]], keys)
@@ -542,7 +544,7 @@ counts = counts.groupby(keys[:2], sort=False).mean().reset_index()
 counts["relative"] = counts["change"] / counts["before"]
 # Before fine-tuning nothing changes, and there is nothing to count.
 counts.loc[counts["tuned_on"] == "nothing", ["grew", "shrank", "change", "relative"]] = np.nan
-at_random = counts["control"].map({TWIN: ", moved at random"}).fillna("")
+at_random = counts["control"].map(AT_RANDOM).fillna("")
 counts["tuned_on"] = counts["tuned_on"].map(title) + at_random
 run.table(
     "Table 5",
@@ -555,7 +557,7 @@ run.table(
     | {"change": "mean change", "relative": "relative", "accuracy": "accuracy"},
     formats={"grew": "{:.3g}", "shrank": "{:.3g}", "change": "{:+.2f}", "relative": "{:+.0%}"}
     | {"accuracy": "{accuracy:.3f} ± {deviation:.3f}"},
-    shown=counts.sort_values("control", key=lambda names: names == TWIN, kind="stable"),
+    shown=counts.sort_values("control", key=lambda names: names.isin(TWINS), kind="stable"),
 )
 
 # %% tags=["hide-input", "claim"]

@@ -52,7 +52,7 @@ from fivelenses.exhibits import Cells, Layout, counted, curves, dots, heat_maps,
 from fivelenses.judging import OURS, title
 from fivelenses.lenses.checks import INVARIANCES
 from fivelenses.papers.measures import BY_KEY, LENSES, MEASURES, name
-from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TREES, TWIN
+from fivelenses.records import ALL, FROZEN, FULL, FUNCTIONAL_TWIN, SHUFFLED, SYMMETRIES, TREES, TWIN
 from fivelenses.run import begin
 
 run = begin(7, globals())
@@ -424,13 +424,15 @@ run.table(
 # ## Anything: movement without learning
 #
 # Weights also move when nothing is learned: in a {term}`twin`
-# ({py:func}`fivelenses.models.controls.moved_at_random`), and in a model of
+# ({py:func}`fivelenses.models.controls.moved_at_random`), in a functional twin, which moved on
+# until its last layer had changed as much (where a run has it), and in a model of
 # {term}`shuffled labels`, which can learn nothing that holds for new examples except their
 # frequencies.
 
 
 # %% tags=["claim", "hide-input"]
-WALKS = {TWIN: "moved at random", SHUFFLED: "shuffled labels"}
+WALKS = {TWIN: "moved at random", FUNCTIONAL_TWIN: "functional twin", SHUFFLED: "shuffled labels"}
+AS_FAR = [TWIN, SHUFFLED]  # a functional twin's weights have moved farther than the model's
 
 
 def wins(learned, moved):
@@ -447,7 +449,7 @@ def learning(rows):
     each seed, whose mean is nearly that.
     """
     learned, found = usual(rows, FULL), []
-    for walk in WALKS:
+    for walk in (walk for walk in WALKS if walk in set(rows["kind"])):
         moved = usual(rows, walk)
         both = learned.index.intersection(moved.index, sort=False)
         for (task, measure), table in learned.loc[both].groupby(["task", "measure"], sort=False):
@@ -470,8 +472,8 @@ drawing.figure.axes[0].set_xlim(-0.04, 1.04)
 run.figure(
     "Learned or moved",
     drawing,
-    "Probability that a measure is larger in a layer of a fine-tuned model than of one moved as "
-    "far at random, or trained on shuffled labels; mean over layers "
+    "Probability that a measure is larger in a layer of a fine-tuned model than of one that only "
+    "moved, as the legend says; mean over layers "
     f"({number(FULL, changes[changes['dose'] == 1])}). Dashed: chance.",
     key="learning",
 )
@@ -490,10 +492,10 @@ def area_under_the_curve_over_one_half(rows):
     """
     table, groups = learning(rows), {}
     table["gain"] = table["pseudo"] - 0.5
-    for walk, words in WALKS.items():
+    for walk in AS_FAR:
         found = by_measure(table[table["walk"] == walk], "gain", -0.5, 0.5)
         for key, one in found.items():
-            groups.setdefault(key, {})[f"area under the curve over one half, {words}"] = one
+            groups.setdefault(key, {})[f"area under the curve over one half, {WALKS[walk]}"] = one
     return groups
 
 
@@ -567,7 +569,7 @@ def answers(rows):
 
     Against learning stands the control from which a measure tells it less well.
     """
-    of_cases, told = cases(rows), learning(rows)
+    of_cases, told = cases(rows), learning(rows[rows["kind"] != FUNCTIONAL_TWIN])
     hardest = told.groupby(["measure", "walk"])["area"].mean().unstack().idxmin(axis=1)
     ignored = without_effect(rows).groupby([*MODEL, "measure"], sort=False)["share"].max()
     at_random = of_cases["right_at_random"].mean()

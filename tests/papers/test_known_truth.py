@@ -18,7 +18,7 @@ from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.known_truth import changes_seen, properties_read
 from fivelenses.papers.measures import BY_KEY
-from fivelenses.records import ALL, FROZEN, FULL, SHUFFLED, SYMMETRIES, TWIN
+from fivelenses.records import ALL, FROZEN, FULL, FUNCTIONAL_TWIN, SHUFFLED, SYMMETRIES, TWIN, TWINS
 
 LAYERS = np.arange(1, 7)
 DOSES = (0.0, 0.5, 1.0)
@@ -181,10 +181,15 @@ def curve(table, kind, key, dose=1.0):
 
 
 def test_every_model_has_every_measure_at_every_layer(seen):
-    assert set(seen["kind"]) == {"tuned", "frozen", SHUFFLED, TWIN, *SYMMETRIES}
+    assert set(seen["kind"]) == {"tuned", "frozen", SHUFFLED, *TWINS, *SYMMETRIES}
     counts = seen.groupby(["kind", "dose", "measure"])["layer"].apply(list)
     assert all(layers == [1, 2, 3, 4, 5, 6] for layers in counts) and set(seen["measure"]) == set(BY_KEY)
     assert np.isfinite(seen["value"]).all()
+
+
+def test_the_functional_twin_moves_the_last_layer_as_far_as_the_model(seen):
+    # On other sentences than those on which its scale was found.
+    assert curve(seen, FUNCTIONAL_TWIN, "rsa")[-1] == pytest.approx(curve(seen, "tuned", "rsa")[-1], rel=0.3)
 
 
 @pytest.mark.parametrize("key", BY_KEY)

@@ -11,6 +11,7 @@ from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
 from fivelenses.papers import zhou2022, zhou2022_geometry
+from fivelenses.records import FINE_TUNED, SHARED, TWINS
 
 SEEDS = (0, 1, 2)
 TASKS = ("pos", "dep", "ps-role", "ps-fxn", "trec")
@@ -222,6 +223,11 @@ def test_all_labels_are_kept_and_a_sentence_is_measured_once():
     assert len(zhou2022_geometry.common_labels(whole, 10)) <= (counts >= 10).sum()
     texts = [tuple(tokens) for tokens in splits["train"].examples["input_ids"]]
     assert len(texts) == len(set(texts))
+
+
+def test_a_model_is_measured_beside_both_of_its_twins(toy_checkpoint):
+    places = [places for places, _ in zhou2022.before_and_after([toy_checkpoint])]
+    assert [place["control"] for (place,) in places] == [SHARED, FINE_TUNED, *TWINS]
 
 
 GRID = {"probe_sizes": [8], "probe_regularisers": [0.1]}

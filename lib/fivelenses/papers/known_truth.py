@@ -5,7 +5,8 @@ For one task and seed there are these models, told apart by `kind`, `trained` an
 - `tuned`: fine-tuned as usual; and with 0, ¼, ½ and 2 times its steps (`dose`);
 - `frozen`: fine-tuned with all layers frozen but those of `trained` (`3`, or `3-4`), embeddings included;
 - `shuffled labels`: fine-tuned on permuted labels;
-- `twin`: moved from the pre-trained encoder as far as `tuned`, in random directions;
+- `twin`: moved from the pre-trained encoder as far as `tuned`, in random directions; `functional twin`: moved on until
+  its last layer has changed as much;
 - `heads permuted` and so on: the pre-trained encoder under a change of weights that changes nothing that it computes,
   with the head of `tuned`.
 
@@ -49,7 +50,7 @@ from fivelenses.models import encoders
 from fivelenses.models.controls import moved_at_random, symmetries_of
 from fivelenses.models.layers import layer_list, roll_back
 from fivelenses.papers.merchant2020 import random_positions
-from fivelenses.papers.models import Log, converged, pretrained
+from fivelenses.papers.models import Log, converged, model_of, pretrained
 from fivelenses.papers.readings import (
     Setting,
     label_distance,
@@ -61,7 +62,7 @@ from fivelenses.papers.readings import (
     tree_correlations,
     weight_distances,
 )
-from fivelenses.records import ALL, FROZEN, FULL, PRETRAINED, SHUFFLED, TREES, TWIN
+from fivelenses.records import ALL, FROZEN, FULL, FUNCTIONAL_TWIN, PRETRAINED, SHUFFLED, TREES, TWIN
 from fivelenses.tasks import TaskData, subset
 from fivelenses.tasks.examples import encode
 
@@ -103,7 +104,7 @@ def changes_seen(
     """
     of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
     check_tokens(of_task.examples, of_task.pretrained.config.hidden_size)
-    models = _models_with_controls(checkpoints, doses, of_task)
+    models = _models_with_controls(checkpoints, doses, of_task, log)
     if (FULL, ALL, 1.0) not in models:
         return pd.DataFrame(columns=CHANGES)
     named = {str(place): model for place, model in enumerate(models.values())}
@@ -149,22 +150,24 @@ def _trained_layers(made: Specification, depth: int) -> str:
 
 
 def _models_with_controls(
-    checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: Setting
+    checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: Setting, log: Log
 ) -> dict[tuple[str, str, float], nn.Module]:
     """Models by kind, trained layers and dose; those that no training made are made here."""
     ordinary = [one for one in checkpoints if not one.specification.frozen and not one.specification.shuffled_labels]
     lengths = sorted({one.specification.schedule.epochs for one in ordinary})
-    dose_of, depth, models = dict(zip(lengths, sorted(doses), strict=True)), len(of_task.layers), {}
+    dose_of, depth, trained = dict(zip(lengths, sorted(doses), strict=True)), len(of_task.layers), {}
     for one in converged(checkpoints):
         made = one.specification
         kind = SHUFFLED if made.shuffled_labels else FROZEN if made.frozen else FULL
         dose = dose_of[made.schedule.epochs] if kind == FULL else 1.0
-        models[kind, _trained_layers(made, depth), float(dose)] = one.model()
-    fine_tuned = models.get((FULL, ALL, 1.0))
-    if fine_tuned is None:
+        trained[kind, _trained_layers(made, depth), float(dose)] = one
+    models = {name: one.model() for name, one in trained.items()}
+    if (FULL, ALL, 1.0) not in models:
         return models
-    seed = checkpoints[0].specification.seed
+    fine_tuned, seed = models[FULL, ALL, 1.0], checkpoints[0].specification.seed
     models[TWIN, ALL, 1.0] = moved_at_random(fine_tuned, of_task.pretrained, seed)
+    functional = model_of(trained[FULL, ALL, 1.0], FUNCTIONAL_TWIN, of_task.pretrained, of_task.device, log)
+    models |= {} if functional is None else {(FUNCTIONAL_TWIN, ALL, 1.0): functional}
     unchanged = copy.deepcopy(fine_tuned)
     roll_back(unchanged, of_task.pretrained, range(depth + 1))
     for kind, change in symmetries_of(unchanged).items():

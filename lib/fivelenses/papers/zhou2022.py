@@ -20,8 +20,8 @@ from fivelenses.lenses import mlp_probe
 from fivelenses.models.controls import moved_at_random
 from fivelenses.models.encoders import load_weights, locate, tokenizer
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.models import converged, pretrained
-from fivelenses.records import AFTER, BEFORE, FINE_TUNED, SHARED, SHUFFLED, TWIN
+from fivelenses.papers.models import converged, model_of, pretrained
+from fivelenses.records import AFTER, BEFORE, FINE_TUNED, FUNCTIONAL_TWIN, SHARED, SHUFFLED, TWIN
 from fivelenses.tasks import subset
 from fivelenses.tasks.examples import encode, load
 
@@ -100,7 +100,9 @@ def sample(labels: np.ndarray, points: int | None) -> np.ndarray:
 def with_control(
     checkpoint: Checkpoint, original: nn.Module, step: int | None = None
 ) -> Iterator[tuple[str, nn.Module]]:
-    """A fine-tuned model and its twin, by `control`, at the end or at a step; of shuffled labels the model alone."""
+    """A fine-tuned model and its twin, by `control`, at a step; at the end, with its functional twin, if it has one. Of
+    shuffled labels the model alone.
+    """
     made = checkpoint.specification
     model = checkpoint.model() if step is None else checkpoint.model_at(step)
     if made.shuffled_labels:
@@ -108,6 +110,8 @@ def with_control(
     else:
         yield FINE_TUNED, model
         yield TWIN, moved_at_random(model, original, made.seed)
+        if step is None and (functional := model_of(checkpoint, FUNCTIONAL_TWIN, original)) is not None:
+            yield FUNCTIONAL_TWIN, functional
 
 
 def before_and_after(checkpoints: Sequence[Checkpoint]) -> Iterator[tuple[list[dict], nn.Module]]:
