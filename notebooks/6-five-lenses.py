@@ -88,7 +88,10 @@ run.gate(models, run.measure("by_example", each="task"), words=words)
 # examples). A layer's *activations* contain what changed below it; its own *parameters* do not.
 
 # %% tags=["claim", "hide-input"]
-changes = run.measure("changes_by_layer", each="task", limits=run.settings.limits())
+limits, order = run.settings.limits(), [measure.key for measure in MEASURES].index
+each_lens = {"lens": [key for key in LENSES if key]}
+changes = run.measure("changes_by_layer", each="task", over=each_lens, limits=limits)
+changes = changes.sort_values("measure", key=lambda keys: keys.map(order), kind="stable")
 whole = select(changes)  # the fine-tuned models, on all sentences
 
 # %% tags=["hide-input"]

@@ -165,7 +165,8 @@ def measured(toy_checkpoint):
     changed = made(toy_checkpoint, 2, layer=5, seed=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(five_lenses, "PROBE_SEEDS", range(1))
-        return changes_by_layer([toy_checkpoint, changed], INDEPENDENT, LIMITS, device="cpu", log=lambda line: None)
+        how = (INDEPENDENT, LIMITS, "cpu", lambda line: None)
+        return pd.concat(changes_by_layer([toy_checkpoint, changed], key, *how) for key in five_lenses.READERS)
 
 
 def curve(table, measure, seed, column="value", control="", fold=-1):
@@ -175,6 +176,7 @@ def curve(table, measure, seed, column="value", control="", fold=-1):
 
 
 def test_every_measure_has_every_layer_of_every_model(measured):
+    assert [*five_lenses.READERS] == [key for key in LENSES if key]
     counts = measured.groupby(["control", "seed", "measure", "fold"])["layer"].apply(list)
     of_models = {(control, measure) for control in TWINS for measure in MEASURES if measure != "rollback"}
     assert set(counts.index.droplevel(["seed", "fold"])) == of_models | {("", measure) for measure in MEASURES}

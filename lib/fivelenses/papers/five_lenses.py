@@ -1,6 +1,7 @@
 """What the five lenses show of the same fine-tuned models, as one tidy table with a row per model, layer and measure.
 
-Measures compare a model with its pre-trained encoder (`readings`). For intervals, examples are dealt into ten folds by
+Each lens is measured for itself, as all of them together take hours on a CPU. Measures compare a model with its
+pre-trained encoder (`readings`). For intervals, examples are dealt into ten folds by
 label, and attention, features, similarity, the probe's accuracy and the loss are taken again without each. The distance
 of labels hangs on single points, weights on no example, and the sentences of the trees count as given. As controls, all
 measures are taken of each model's twins, but for the loss, whose head was trained for the model.
@@ -15,8 +16,9 @@ import pandas as pd
 from torch import nn
 
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import CCA, RSA, AttentionJS, check_tokens, compare_with
+from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, check_tokens, compare_with
 from fivelenses.models import encoders
+from fivelenses.papers.measures import LENSES
 from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.papers.models import Log, converged, model_of, randomly_initialised
 from fivelenses.papers.readings import (
@@ -36,19 +38,22 @@ INDEPENDENT = "independent"
 PROBE_SEEDS, PROBE_EPOCHS = range(3), 100
 
 Models = Mapping[tuple[str, int], nn.Module]  # by control and seed
+Limits = Mapping[str, float | None]
 
 
 def changes_by_layer(
     checkpoints: Sequence[Checkpoint],
+    lens: str,
     independent: str,
-    limits: Mapping[str, float | None],
+    limits: Limits,
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
-    """All measures of the models of one task.
+    """All measures of one lens, of the models of one task.
 
     Args:
         checkpoints: the models of one task and encoder, one per seed; one whose training diverged is left out.
+        lens: the paper that the measures are from, a key of `measures.LENSES`.
         independent: of `independent_encoder`.
         limits: `evaluation_examples`, development examples, and training examples of the loss, at most (None for all);
             `variance_kept`, the share of variance that SVCCA keeps; `similarity_tokens`, tokens of words on which RSA
@@ -67,28 +72,19 @@ def changes_by_layer(
     if not finite:
         return pd.DataFrame(columns=COLUMNS)
     made = checkpoints[0].specification
-    examples, sentences = limits["evaluation_examples"], limits["structural_sentences"]
-    of_task = setting(checkpoints[0], examples, limits["probe_points"], sentences, device)
-    other = independent_encoder(made.encoder, independent)
+    sizes = (limits[name] for name in ("evaluation_examples", "probe_points", "structural_sentences"))
+    of_task, other = setting(checkpoints[0], *sizes, device), independent_encoder(made.encoder, independent)
     check_tokens(of_task.examples, of_task.pretrained.config.hidden_size, folds(of_task.examples["labels"]))
+    # The head of a model was trained for it, and for no twin.
+    controls = (FINE_TUNED,) if lens == "hao2019" else (FINE_TUNED, *TWINS)
     tried = {
         (control, one.specification.seed): model_of(one, control, of_task.pretrained, device, log)
-        for control, one in product((FINE_TUNED, *TWINS), finite)
+        for control, one in product(controls, finite)
     }
     models = {name: model for name, model in tried.items() if model is not None}
-    words = random_positions(of_task.examples, of_task.tokenizer, limits["similarity_tokens"])
-    lenses = [AttentionJS(), CCA(("svcca",), limits["variance_kept"]), RSA(words)]
-    table = pd.concat(
-        [
-            _outputs(models, of_task, other, lenses),
-            _labels(models, of_task, randomly_initialised(made.encoder)),
-            _rollbacks(models, of_task, examples, limits["random_directions"]),
-            _weights(models, of_task, other),
-            _syntax(models, of_task, made.encoder),
-        ]
-    )
-    log(f"{made.task}: {len(finite)} models and their twins measured")
-    orders = {"control": [FINE_TUNED, *TWINS], "seed": [one.specification.seed for one in finite], "measure": MEASURES}
+    table = READERS[lens](models, of_task, limits, made.encoder, other)
+    log(f"{made.task}, {LENSES[lens]}: {len(models)} models measured")
+    orders = {"control": controls, "seed": [one.specification.seed for one in finite], "measure": MEASURES}
     table = table.sort_values(list(orders), key=lambda column: column.map(orders[column.name].index), kind="stable")
     table = table.assign(task=made.task)[COLUMNS].reset_index(drop=True)
     return table.astype(dict.fromkeys(["value", "null", "entering"], np.float32) | {"fold": np.int8, "layer": np.int8})
@@ -126,8 +122,8 @@ def _in_folds(measure: str, model: tuple[str, int], values: np.ndarray, null, fo
     return pd.concat(_rows(measure, model, mean, null, fold=fold) for fold, mean in means.items())
 
 
-def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: Sequence) -> pd.DataFrame:
-    """Attention and features of all models against the pre-trained encoder's."""
+def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: Mapping[str, PairLens]) -> pd.DataFrame:
+    """Attention or features of all models against the pre-trained encoder's, with a lens for each measure."""
     fold_of = folds(of_task.examples["labels"])
     how = dict(layers=range(len(of_task.layers) + 1), device=of_task.device, fold_of=fold_of)
     tables = []
@@ -135,12 +131,10 @@ def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: S
     for control in dict.fromkeys(control for control, _ in models):
         others = {str(name): model for name, model in models.items() if name[0] == control}
         others |= {INDEPENDENT: independent} if control == FINE_TUNED else {}
-        pairs = [(PRETRAINED, name) for name in others]
-        tables.append(compare_with(lenses, {PRETRAINED: of_task.pretrained, **others}, pairs, of_task.examples, **how))
-    table = pd.concat(tables)
-    table["rsa"] = 1 - table["rsa"]
-    curves, parts = dict(list(table.groupby(["second", "fold"]))), []
-    for model, fold, measure in product(models, range(WHOLE, FOLDS), ("js", "svcca", "rsa")):
+        pairs, every = [(PRETRAINED, name) for name in others], {PRETRAINED: of_task.pretrained, **others}
+        tables.append(compare_with(list(lenses.values()), every, pairs, of_task.examples, **how))
+    curves, parts = dict(list(pd.concat(tables).groupby(["second", "fold"]))), []
+    for model, fold, measure in product(models, range(WHOLE, FOLDS), lenses):
         curve, null = (curves[one, fold][measure].to_numpy() for one in (str(model), INDEPENDENT))
         # Attention has no layer 0, which is NaN there; what is read of outputs begins with the embeddings'.
         entering = np.nan if measure == "js" else curve[:-1]
@@ -148,11 +142,16 @@ def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: S
     return pd.concat(parts)
 
 
-def _labels(models: Models, of_task: Setting, random_encoder: nn.Module) -> pd.DataFrame:
+def _attention_and_features(models: Models, of_task: Setting, limits: Limits, _, independent) -> pd.DataFrame:
+    lenses = {"js": AttentionJS(), "svcca": CCA(("svcca",), limits["variance_kept"])}
+    return _outputs(models, of_task, independent, lenses)
+
+
+def _labels(models: Models, of_task: Setting, _, encoder: str, __) -> pd.DataFrame:
     """How much further apart labels lie than in the pre-trained encoder, and how much better a probe reads them."""
     how = (of_task, PROBE_SEEDS, PROBE_EPOCHS)
     before, fold_of = label_reading(of_task.pretrained, *how, permuted=True), folds(of_task.examples["labels"])
-    null, parts = (label_reading(random_encoder, *how).right - before.right).mean(0), []
+    null, parts = (label_reading(randomly_initialised(encoder), *how).right - before.right).mean(0), []
     for name, model in models.items():
         after = label_reading(model, *how, permuted=True)
         parts.append(_rows("labels", name, *np.log(after.distances / before.distances)))
@@ -160,27 +159,41 @@ def _labels(models: Models, of_task: Setting, random_encoder: nn.Module) -> pd.D
     return pd.concat(parts)
 
 
-def _rollbacks(models: Models, of_task: Setting, examples: int | None, random_directions: int) -> pd.DataFrame:
+def _rollbacks(models: Models, of_task: Setting, limits: Limits, *_) -> pd.DataFrame:
     """The rise of the training loss with each layer rolled back, and with it moved as far in random directions."""
-    own = {name: model for name, model in models.items() if name[0] == FINE_TUNED}
-    found = {name: rollback(model, of_task, examples, random_directions) for name, model in own.items()}
-    return pd.concat(_in_folds("rollback", name, *one) for name, one in found.items())
+    how = (of_task, limits["evaluation_examples"], limits["random_directions"])
+    return pd.concat(_in_folds("rollback", name, *rollback(model, *how)) for name, model in models.items())
 
 
-def _weights(models: Models, of_task: Setting, independent: nn.Module) -> pd.DataFrame:
+def _weights(models: Models, of_task: Setting, _, __, independent: nn.Module) -> pd.DataFrame:
     """How far each layer's projections moved, relative to what they were."""
     null = weight_distances(independent, of_task)
     return pd.concat(_rows("weights", name, weight_distances(model, of_task), null) for name, model in models.items())
 
 
-def _syntax(models: Models, of_task: Setting, encoder: str) -> pd.DataFrame:
-    """How much of the syntax trees a structural probe no longer reads."""
+def _similarity_and_syntax(
+    models: Models, of_task: Setting, limits: Limits, encoder: str, independent: nn.Module
+) -> pd.DataFrame:
+    """How little the similarities of words are the same, and how much of the syntax trees a probe no longer reads."""
+    words = random_positions(of_task.examples, of_task.tokenizer, limits["similarity_tokens"])
+    alike = _outputs(models, of_task, independent, {"rsa": RSA(words)})
+    columns = ["value", "null", "entering"]
+    alike[columns] = 1 - alike[columns]
     how = (of_task.source, of_task.sentences, of_task.device)
     before, without_training = _syntax_of_references(encoder, *how)
-    return pd.concat(
-        _rows("structure", name, before - tree_correlations(model, of_task.tokenizer, *how), before - without_training)
-        for name, model in models.items()
-    )
+    lost = before - without_training
+    read = {name: tree_correlations(model, of_task.tokenizer, *how) for name, model in models.items()}
+    return pd.concat([alike, *(_rows("structure", name, before - after, lost) for name, after in read.items())])
+
+
+# What measures each lens.
+READERS = {
+    "hao2020": _attention_and_features,
+    "zhou2022": _labels,
+    "hao2019": _rollbacks,
+    "singh2020": _weights,
+    "merchant2020": _similarity_and_syntax,
+}
 
 
 @cache
