@@ -44,9 +44,9 @@ $(EXTRAS): $(READY)
 	@$(BIN)/python -m pip uninstall --quiet --disable-pip-version-check --yes $(PARTS)
 	@touch $(EXTRAS)
 
-# Bring the two halves of each notebook together, by what is in them.
+# Bring the two halves of each notebook together: the newer one is written to the other.
 pair: $(READY)
-	@$(BIN)/python -m fivelenses.pairing
+	@$(BIN)/jupytext --quiet --sync notebooks/[0-9]*.*
 
 check: $(READY)
 	@$(BIN)/ruff check lib tests bench notebooks

@@ -13,13 +13,13 @@ from types import SimpleNamespace
 from unittest import mock
 
 import joblib
+import jupytext
 import nbformat
 from filelock import FileLock
 
 from fivelenses import catalogue, files, records
 from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, chapters_on, settings
 from fivelenses.files import RunError, project_folder, runs_folder
-from fivelenses.pairing import read_cells
 from fivelenses.processes import workers
 
 CARDS = [Path(__file__).parent / "book" / "templates" / name for name in ("cards.html", "macros.html")]
@@ -127,8 +127,9 @@ def execute_all(jobs: Sequence[Job], force: bool = False) -> None:
 
 def check_pair(chapter: Chapter) -> None:
     """Refuse a paired notebook of which a half is missing, or whose two halves differ."""
-    halves = [file for file in (chapter.notebook, chapter.notebook.with_suffix(".py")) if file.is_file()]
-    if len(halves) < 2 or read_cells(halves[0]) != read_cells(halves[1]):
+    files = [file for file in (chapter.notebook, chapter.notebook.with_suffix(".py")) if file.is_file()]
+    halves = [[(cell.cell_type, cell.source) for cell in jupytext.read(file).cells] for file in files]
+    if len(halves) < 2 or halves[0] != halves[1]:
         raise RunError(f"{chapter.slug}.ipynb and {chapter.slug}.py differ, or one is missing: run `make pair`.")
 
 
