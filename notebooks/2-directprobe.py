@@ -278,14 +278,17 @@ def printed(table, *names):
 table = means_by_stage(geometry, probes["fits"])
 points, all_points = in_words(table["points_before"]), in_words(table["all_points_before"])
 similarities = [f"similarity_{stage}" for stage in STAGES]
+accuracies = ["accuracy_before", "accuracy_after"]
+look = printed(table, "encoder", "task", *accuracies, *similarities)
+look["formats"] |= dict.fromkeys(accuracies, "{:.3f}")
 run.table(
     "Table 2",
     table,
-    "Accuracy of the classifier probe on the last layer (mean ± standard deviation over "
-    "initialisations), and similarity of the distances between labels in training and test set (on "
+    "Accuracy of the classifier probe on the last layer (Table 7 has its deviations), and "
+    "similarity of the distances between labels in training and test set (on "
     f"{points} of {all_points} training points). A dash: in some seed planes do not separate the "
     "labels in one of the two, or this run lacks the control.",
-    **printed(table, "encoder", "task", "accuracy_before", "accuracy_after", *similarities),
+    **look,
 )
 
 # %% tags=["hide-input", "claim"]
