@@ -630,7 +630,7 @@ run.table(
 # intervals cover development examples only.
 
 # %% tags=["hide-input", "claim"]
-probes = run.measure("frozen_probes", over=settings.probed(sizes))
+probes = run.measure("frozen_probes", over=lambda: settings.probed(sizes))
 
 
 def own_draws(table):
