@@ -424,8 +424,8 @@ run.table(
 # ## Anything: movement without learning
 #
 # Weights also move when nothing is learned: in a {term}`twin`
-# ({py:func}`fivelenses.models.controls.moved_at_random`), in a functional twin, which moved on
-# until its last layer had changed as much (where a run has it), and in a model of
+# ({py:func}`fivelenses.models.controls.moved_at_random`), in a functional twin (where a run has
+# it), which moved on until its last layer had changed as much by RSA, and in a model of
 # {term}`shuffled labels`, which can learn nothing that holds for new examples except their
 # frequencies.
 
@@ -500,7 +500,9 @@ def area_under_the_curve_over_one_half(rows):
 
 
 # %% [markdown]
-# Weight distances cannot tell a model from its twin, by construction.
+# Weight distances cannot tell a model from its twin, by construction. Functional twins have no
+# part in the claim: a lens that reports more where the weights moved farther is not wrong. But what
+# it reports is no sign that anything was learned.
 #
 # ## What: which annotation was trained?
 #
@@ -567,7 +569,8 @@ QUESTIONS |= {"ignores": "silent at no change", "learning": "learned or moved"}
 def answers(rows):
     """For each question, the table and the column whose mean is the score, and what chance gives.
 
-    Against learning stands the control from which a measure tells it less well.
+    Against learning stands the twin or the shuffled labels, from whichever a measure tells it less
+    well.
     """
     of_cases, told = cases(rows), learning(rows[rows["kind"] != FUNCTIONAL_TWIN])
     hardest = told.groupby(["measure", "walk"])["area"].mean().unstack().idxmin(axis=1)
@@ -626,15 +629,17 @@ run.figure(
     drawing,
     f"Scores ({number(FROZEN)} with frozen layers, {number(FULL)} with all trained): share of "
     "cases that name a trained layer, by value and by what layers add; rank correlation with the "
-    "dose; 1 minus “Nothing”; “Learned or moved”, harder control. Bold: 95% interval over models "
-    f"above chance ({', '.join(f'{chance[key]:.2f}' for key in QUESTIONS)}). In brackets: seconds "
-    "per model.",
+    "dose; 1 minus “Nothing”; “Learned or moved”, against twins or shuffled labels, whichever is "
+    "harder. Bold: 95% interval over models above chance "
+    f"({', '.join(f'{chance[key]:.2f}' for key in QUESTIONS)}). In brackets: seconds per model.",
     key="summary",
 )
 
 # %% [markdown]
-# Trust a lens only where its cell is bold. “Last layer after rollback” is how far the features of
-# the last layer move when one layer is rolled back (chapter 1, Figure 3).
+# Trust a lens only where its cell is bold. The last column has no functional twins: in these, most
+# lenses can report more than after learning (“Learned or moved”, where a run has them). “Last
+# layer after rollback” is how far the features of the last layer move when one layer is rolled back
+# (chapter 1, Figure 3).
 
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show the scores with their intervals"}
