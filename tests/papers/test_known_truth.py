@@ -16,6 +16,7 @@ from fivelenses.chapters import settings
 from fivelenses.judging import CONTRADICTED, FAILS, HOLDS, REPRODUCED
 from fivelenses.models import encoders, heads
 from fivelenses.models.layers import layer_list
+from fivelenses.papers import models
 from fivelenses.papers.known_truth import changes_seen, properties_read
 from fivelenses.papers.measures import BY_KEY
 from fivelenses.records import ALL, FROZEN, FULL, FUNCTIONAL_TWIN, SHUFFLED, SYMMETRIES, TWIN, TWINS
@@ -125,8 +126,8 @@ def test_claims_are_judged_per_measure(tmp_path):
 
 def test_every_exhibit_is_made_of_one_seed_of_an_encoder_whose_heads_cannot_change_places(tmp_path, monkeypatch):
     monkeypatch.setattr(chapters.OnTables, "gate", lambda *_, **__: None)
-    models = pd.DataFrame({"task": "cola", "seed": [0, 1, 2], "score": [0.6, 0.7, np.nan], "null_rate": 0.0})
-    tables = {"models": models.assign(diverged=[False, False, True], examples=1000)}
+    trained = pd.DataFrame({"task": "cola", "seed": [0, 1, 2], "score": [0.6, 0.7, np.nan], "null_rate": 0.0})
+    tables = {"models": trained.assign(diverged=[False, False, True], examples=1000)}
     tables["changes_seen"] = changes(seeds=(0,)).query("kind != 'heads permuted'")
     tables["seconds"] = pd.DataFrame({"measure": list(BY_KEY), "seconds": np.linspace(0.02, 9, len(BY_KEY))})
     run, names = chapters.executed(7, tables, tmp_path, tag="")
@@ -172,7 +173,9 @@ def trainings(toy_checkpoint):
 
 @pytest.fixture(scope="module")
 def seen(trainings):
-    return changes_seen(trainings, TRAINED, 8, **LIMITS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(models, "_scales", {})  # by the address, which the real checkpoint has, too
+        return changes_seen(trainings, TRAINED, 8, **LIMITS)
 
 
 def curve(table, kind, key, dose=1.0):
