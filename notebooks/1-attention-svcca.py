@@ -213,8 +213,7 @@ def last_third_over_the_layers_below(rows, lower=BELOW, upper=LAST):
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i ,$$
 #
-# where $c$ is the smaller number of directions. The paper keeps all; the table below Figure 2 has
-# both forms.
+# where $c$ is the smaller number of directions. The paper keeps all; below Figure 2 are both.
 
 # %% tags=["method"]
 from fivelenses.lenses.cca import svcca_distance
@@ -286,8 +285,7 @@ run.table(
 # ## Rolling one layer back
 #
 # How much does each layer's change matter to the last layer, which the classifier reads?
-# {term}`Roll back <rolled back>` one layer to its pre-trained values and measure how far the last
-# one moves.
+# {term}`Roll back <rolled back>` one layer to its pre-trained values: how far does the last move?
 
 # %% tags=["hide-input", "claim"]
 rollbacks = run.measure("rollbacks", each=("task", "seed", "shuffled_labels"))

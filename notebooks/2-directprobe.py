@@ -135,8 +135,7 @@ run.gate(run.measure("models"), run.measure("by_example", **by_example), words=w
 #
 # {term}`DirectProbe` {cite:p}`zhou2021` groups labelled points into clusters such that each holds
 # one label and the {term}`convex hulls <convex hull>` of clusters with different labels do not
-# meet. With one cluster per label, a plane separates each pair of labels; more clusters mean a more
-# complex boundary.
+# meet. With one cluster per label, planes separate the labels; more mean a more complex boundary.
 
 # %% tags=["hide-input"]
 from fivelenses.lenses.directprobe import probe
@@ -248,9 +247,8 @@ def yes_or_no(share):
     return "yes" if share == 1 else "no"
 
 
-STAGES = {BEFORE: " before", AFTER: " after"}
-STAGES |= {"twin": ", moved at random", "functional_twin": ", functional twin"}
-STAGES |= {"shuffled": ", shuffled labels"}
+STAGES = {BEFORE: " before", AFTER: " after", "twin": ", moved at random"}
+STAGES |= {"functional_twin": ", functional twin", "shuffled": ", shuffled labels"}
 MEASURES = {
     "clusters": ("clusters", "{:.3g}"),
     "similarity": ("similarity", "{:.2f}"),

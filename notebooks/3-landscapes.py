@@ -272,8 +272,7 @@ ends = ends.assign(below=ends["null_loss"] - ends["loss"])
 
 # %% [markdown]
 # A claim about an optimum takes a task only where both models reached one, a tenth of a nat below
-# the entropy of the labels. A width that reaches the edge of the grid bounds a difference on one
-# side only.
+# the entropy of the labels. A width cut by the edge of the grid bounds a difference on one side.
 
 # %% tags=["hide-input", "claim"]
 RANDOM_PLANE = "it would take as long as all surfaces; the claim on curves has a random line"

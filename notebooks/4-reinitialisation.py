@@ -88,8 +88,7 @@ pairs["library"] = library.std(), library.support()[1]
 # %% [markdown]
 # Each pair is the deviation ($0.0176$ after the cut) and the greatest weight. Biases and
 # LayerNorms, which the report does not mention, stay pre-trained. Training sets are stratified by
-# label, and the smaller ones are drawn again for every seed. Figures and tables have the paper's
-# numbers.
+# label, and the smaller ones are drawn again for every seed. The numbering is the paper's.
 
 # %% tags=["hide-input", "claim"]
 data = run.measure("sizes", over={"task": settings.tasks})

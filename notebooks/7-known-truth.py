@@ -426,13 +426,11 @@ run.table(
 # Weights also move when nothing is learned: in a {term}`twin`
 # ({py:func}`fivelenses.models.controls.moved_at_random`), in a functional twin (where a run has
 # it), which moved on until its last layer had changed as much by RSA, and in a model of
-# {term}`shuffled labels`, which can learn nothing that holds for new examples except their
-# frequencies.
+# {term}`shuffled labels`, which learns no more of new examples than their frequencies.
 
 
 # %% tags=["claim", "hide-input"]
 WALKS = {TWIN: "moved at random", FUNCTIONAL_TWIN: "functional twin", SHUFFLED: "shuffled labels"}
-AS_FAR = [TWIN, SHUFFLED]  # a functional twin's weights have moved farther than the model's
 
 
 def wins(learned, moved):
@@ -492,7 +490,7 @@ def area_under_the_curve_over_one_half(rows):
     """
     table, groups = learning(rows), {}
     table["gain"] = table["pseudo"] - 0.5
-    for walk in AS_FAR:
+    for walk in (TWIN, SHUFFLED):
         found = by_measure(table[table["walk"] == walk], "gain", -0.5, 0.5)
         for key, one in found.items():
             groups.setdefault(key, {})[f"area under the curve over one half, {WALKS[walk]}"] = one
@@ -501,8 +499,7 @@ def area_under_the_curve_over_one_half(rows):
 
 # %% [markdown]
 # Weight distances cannot tell a model from its twin, by construction. Functional twins have no
-# part in the claim: a lens that reports more where the weights moved farther is not wrong. But what
-# it reports is no sign that anything was learned.
+# part in the claim, since their weights moved farther than the model's.
 #
 # ## What: which annotation was trained?
 #
@@ -569,8 +566,7 @@ QUESTIONS |= {"ignores": "silent at no change", "learning": "learned or moved"}
 def answers(rows):
     """For each question, the table and the column whose mean is the score, and what chance gives.
 
-    Against learning stands the twin or the shuffled labels, from whichever a measure tells it less
-    well.
+    Against learning stands the twin or shuffled labels, whichever a measure tells from it less.
     """
     of_cases, told = cases(rows), learning(rows[rows["kind"] != FUNCTIONAL_TWIN])
     hardest = told.groupby(["measure", "walk"])["area"].mean().unstack().idxmin(axis=1)
@@ -636,9 +632,8 @@ run.figure(
 )
 
 # %% [markdown]
-# Trust a lens only where its cell is bold. The last column has no functional twins: in these, most
-# lenses can report more than after learning (“Learned or moved”, where a run has them). “Last
-# layer after rollback” is how far the features of the last layer move when one layer is rolled back
+# Trust a lens only where its cell is bold. The last column leaves out functional twins. “Last
+# layer after rollback” is how far the last layer's features move when one layer is rolled back
 # (chapter 1, Figure 3).
 
 
