@@ -213,7 +213,7 @@ def last_third_over_the_layers_below(rows, lower=BELOW, upper=LAST):
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i ,$$
 #
-# where $c$ is the smaller number of directions. The paper keeps all; below Figure 2 are both.
+# where $c$ is the smaller number of directions. The paper keeps all; a table below has both.
 
 # %% tags=["method"]
 from fivelenses.lenses.cca import svcca_distance
