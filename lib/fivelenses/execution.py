@@ -64,7 +64,14 @@ class Job:
 
     @property
     def reason(self) -> str:
-        """Why it has to be executed: an empty string when its last run is current."""
+        """Why it has to be executed: an empty string when its last run is current. A paired notebook of which a half is
+        missing, or whose two halves differ, is refused.
+        """
+        pair = [file for kind in (".ipynb", ".py") if (file := self.chapter.notebook.with_suffix(kind)).is_file()]
+        halves = [[(cell.cell_type, cell.source) for cell in jupytext.read(file).cells] for file in pair]
+        if len(halves) < 2 or halves[0] != halves[1]:
+            slug = self.chapter.slug
+            raise RunError(f"{slug}.ipynb and {slug}.py differ, or one is missing: run `make pair`.")
         try:
             facts = json.loads((self.place / "run.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -103,19 +110,15 @@ def committed_page(committed: Path) -> Path:
 
 
 def run_all(profile: str | None = None, force: bool = False, committed: Sequence[Path] = ()) -> None:
-    """Every chapter that has a profile, on it, and the pages of committed records (their folders): `execute_all`."""
-    jobs = [of_chapter(chapter.number, profile) for chapter in (chapters_on(profile) if profile else ())]
-    jobs = [job for job in (*jobs, *map(of_records, committed)) if job.reason or (force and job.committed is None)]
-    for chapter in CHAPTERS.values():
-        check_pair(chapter)
-    if jobs:
-        execute_all(jobs, force)
-
-
-def execute_all(jobs: Sequence[Job], force: bool = False) -> None:
-    """Execute notebooks side by side, one per core; after all have ended, the first failure is raised."""
+    """Execute every chapter that has a profile, on it, and the pages of committed records (their folders), those that
+    are not current, side by side on all cores; after all have ended, the first failure is raised.
+    """
     from distributed import wait
 
+    jobs = [of_chapter(chapter.number, profile) for chapter in (chapters_on(profile) if profile else ())]
+    jobs = [job for job in (*jobs, *map(of_records, committed)) if job.reason or (force and job.committed is None)]
+    if not jobs:
+        return
     log = partial(print, flush=True)  # in a worker, whose output is this process's
     with workers(min(joblib.cpu_count(), len(jobs))) as client:
         # A failure is the notebook's, not the worker's: what others have begun is brought to its end.
@@ -125,14 +128,6 @@ def execute_all(jobs: Sequence[Job], force: bool = False) -> None:
             future.result()
 
 
-def check_pair(chapter: Chapter) -> None:
-    """Refuse a paired notebook of which a half is missing, or whose two halves differ."""
-    files = [file for file in (chapter.notebook, chapter.notebook.with_suffix(".py")) if file.is_file()]
-    halves = [[(cell.cell_type, cell.source) for cell in jupytext.read(file).cells] for file in files]
-    if len(halves) < 2 or halves[0] != halves[1]:
-        raise RunError(f"{chapter.slug}.ipynb and {chapter.slug}.py differ, or one is missing: run `make pair`.")
-
-
 def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -> Path:
     """Execute a chapter's notebook unless its last run is current (or with `force`), and return the run's folder.
 
@@ -140,13 +135,10 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
     kill are not made again. Refused in one sentence, which `log` does not get: an encoder or a table that cannot be
     read, a notebook that fails.
     """
-    check_pair(job.chapter)
     name, started = f"Chapter {job.chapter.number}, {job.profile}", time.monotonic()
     job.place.parent.mkdir(parents=True, exist_ok=True)
-    made, replaced = (job.place.with_name(f".{job.place.name}.{kind}") for kind in ("partial", "replaced"))
+    made = job.place.with_name(f".{job.place.name}.partial")
     with FileLock(job.place.parent / f".{job.place.name}.lock"):
-        if replaced.exists() and not job.place.exists():  # a kill came between the renames below
-            replaced.rename(job.place)
         reason = job.reason or ("asked for" if force else "")
         if not reason:
             log(f"{name}: current, in {job.place}")
@@ -163,11 +155,8 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
             if failure := _failure(job, made, lambda line: log(f"{name}: {line}")):
                 raise RunError(f"{name}: {failure}")
             _complete_facts(job, made, digest)
-        shutil.rmtree(replaced, ignore_errors=True)
-        if job.place.exists():
-            job.place.rename(replaced)
+        shutil.rmtree(job.place, ignore_errors=True)
         made.rename(job.place)
-        shutil.rmtree(replaced, ignore_errors=True)
     log(f"{name}: done in {time.monotonic() - started:.0f} s, in {job.place}")
     return job.place
 

@@ -28,8 +28,7 @@ from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.records import Identity, Missing
 
 NOTHING = "there is nothing to measure"
-# What a parameter's value can be; everything else in a notebook's namespace is none.
-PLAIN = (str, int, float, bool, list, tuple, dict)
+PLAIN = (str, int, float, list, tuple, dict)  # the types of a parameter's value
 
 
 @dataclass
@@ -243,15 +242,12 @@ class Run:
             key: what it is called in addresses and findings, where that is not the title.
         """
         table = drawing.table if isinstance(drawing, Drawing) else drawing
-        self._show(title, table, caption, if_empty, key, drawing=drawing)
+        self.table(title, table, caption, if_empty, key, drawing=drawing)
 
     def table(self, title: str, table: Record, caption: str, if_empty: str = NOTHING, key: str = "", **printed) -> None:
         """As `figure`, a table: tidy, with the `columns` that the page prints and their `formats`
         (`exhibits.table_html`), or what is `shown` in another shape.
         """
-        self._show(title, table, caption, if_empty, key, **printed)
-
-    def _show(self, title: str, table: Record, caption: str, if_empty: str, key: str, **printed) -> None:
         if isinstance(table, Missing) or table is None or table.empty:
             why = f"{title} is not here: {table.sentence if isinstance(table, Missing) else if_empty}."
             self.log(why)
@@ -328,7 +324,8 @@ def begin(number: int, namespace: Mapping) -> Run:
     its own, and never writes into a finished run.
 
     Args:
-        namespace: the notebook's `globals()`, after its cell of parameters: None means as the profile says.
+        namespace: the notebook's `globals()`, after its cell of parameters. Every plain value under a name in small
+            letters is one; None means as the profile says.
 
     Refused: a parameter that does not exist or fit, and a GPU asked for where there is none.
     """
@@ -337,19 +334,12 @@ def begin(number: int, namespace: Mapping) -> Run:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         parameters, profile = chapter.parameters(**facts["parameters"]), facts["profile"]
     else:
-        profile = namespace.get("profile", "tiny")
-        parameters = settings(number, profile, **set_by_hand(namespace))
+        # Constants are in capitals, and what begins with an underscore is the notebook's own.
+        names = [name for name in namespace if name.islower() and not name.startswith("_")]
+        given = {name: namespace[name] for name in names if isinstance(namespace[name], PLAIN)}
+        profile = given.pop("profile", "tiny")
+        parameters = settings(number, profile, **given)
         check_device(parameters)
     folder = Path(os.environ.get(RUN_FOLDER_VARIABLE) or runs_folder() / "by-hand" / profile / chapter.slug)
     folder.mkdir(parents=True, exist_ok=True)
     return Run(chapter, profile, parameters, folder, Path(committed) if committed else None)
-
-
-def set_by_hand(namespace: Mapping) -> dict:
-    """What a notebook's namespace sets: every plain value under a name in small letters; constants are in capitals.
-
-    >>> set_by_hand({"profile": "tiny", "seeds": [0, 1], "tasks": None, "In": [], "_": 3, "json": json})
-    {'seeds': [0, 1]}
-    """
-    names = [name for name in namespace if name.islower() and not name.startswith("_") and name != "profile"]
-    return {name: namespace[name] for name in names if isinstance(namespace[name], PLAIN)}

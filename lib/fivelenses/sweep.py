@@ -24,7 +24,7 @@ import yaml
 
 from fivelenses import judging, processes, records
 from fivelenses.chapters import ParameterError
-from fivelenses.execution import Job, check_pair, execute, of_chapter
+from fivelenses.execution import Job, execute, of_chapter
 from fivelenses.files import RunError, project_folder, records_folder, runs_folder, store_folder, written_beside
 from fivelenses.inputs import check_inputs
 
@@ -87,15 +87,13 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
     name = name or f"{job.chapter.slug}-{job.profile}-{hashlib.sha256(places.encode()).hexdigest()[:8]}"
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
-    check_pair(job.chapter)
     for point in points:
         check_inputs(point.job.parameters, here=not (cluster.get("scheduler") or cluster.get("slurm")))
-    folder = runs_folder() / "sweeps" / name
+    pending, folder = [point for point in points if point.job.reason], runs_folder() / "sweeps" / name
     content = {"chapter": job.chapter.number, "profile": job.profile, "swept": list(points[0].values)}
     content["points"] = {point.name: dict(point.job.overrides) for point in points}
     with written_beside(folder / "sweep.yaml") as partial:
         partial.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    pending = [point for point in points if point.job.reason]
     current = len(points) - len(pending)
     print(f"sweep {name}: {len(points)} points, {current} current, {len(pending)} to run", flush=True)
     reasons = _run(pending, folder, retries, **cluster) if pending else {}
