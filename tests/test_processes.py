@@ -1,6 +1,34 @@
-"""The memory that a process may use is this machine's, or what its control group allows."""
+"""The memory that a process may use is this machine's, or what its control group allows; a worker that is silent for a
+while keeps its task.
+"""
 
-from fivelenses.processes import memory
+import os
+import signal
+import time
+
+import dask
+
+from fivelenses.processes import memory, workers
+
+
+def begun_in(file):
+    """Who does this task, which takes a second."""
+    file.write_text(str(os.getpid()))
+    time.sleep(1)
+    return os.getpid()
+
+
+def test_a_worker_that_the_machine_stopped_for_a_while_goes_on_with_its_task(tmp_path):
+    begun = tmp_path / "worker"
+    with dask.config.set({"distributed.scheduler.worker-ttl": "500ms"}), workers(1) as client:
+        task = client.submit(begun_in, begun, pure=False)
+        while not begun.exists() or not begun.read_text():
+            time.sleep(0.05)
+        worker = int(begun.read_text())
+        os.kill(worker, signal.SIGSTOP)
+        time.sleep(7)  # dask waits for ten heartbeats, of half a second each
+        os.kill(worker, signal.SIGCONT)
+        assert task.result(timeout=20) == worker
 
 
 def test_the_least_limit_of_a_job_and_of_what_it_is_part_of_counts(tmp_path):

@@ -71,8 +71,10 @@ def workers(count: int) -> Iterator:
     # By dask's own setting a worker gives memory back after every step: a toy training then fetched 2 GB in pages.
     kept = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
     settings = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in kept.items()}
+    # A worker that dies closes its connection; one that is silent for minutes is on a machine that swaps or sleeps.
+    settings |= {"distributed.scheduler.worker-ttl": None, "distributed.scheduler.allowed-failures": MAX_LOST_WORKERS}
     with (
-        dask.config.set(settings | {"distributed.scheduler.allowed-failures": MAX_LOST_WORKERS}),
+        dask.config.set(settings),
         silence_logging_cmgr(logging.CRITICAL),  # who waits for a task says what became of it, in one line
         LocalCluster(**shape) as cluster,
         Client(cluster) as client,
