@@ -270,10 +270,8 @@ def numbers(curve, weights, over=None):
         mean = mean_curve(curve)
         shift, below = float(weights @ mean / (over @ mean)), float(over @ mean)
         weights = (weights - shift * over) / below
-    models = ["seed", "fold", "scored_examples"]
-    wide = curve.pivot(index=models, columns="place", values="score")[weights.index]
-    values = (shift + wide @ weights).rename("value").reset_index()
-    return values.rename(columns={"scored_examples": "examples"})
+    wide = curve.pivot(index=["seed", "fold"], columns="place", values="score")[weights.index]
+    return (shift + wide @ weights).rename("value").reset_index()
 
 
 def interval(values, reference=None):

@@ -145,7 +145,7 @@ def side_by_side(record, value, *by):
     shared = rows["model"].isin(SHARED_BY_ALL)
     seeds = rows.loc[~shared, "tuned_seed"].unique()
     copies = [rows[shared].assign(tuned_seed=seed) for seed in seeds]
-    index = [name for name in (*by, "tuned_seed", "fold", "examples") if name in rows]
+    index = [name for name in (*by, "tuned_seed", "fold") if name in rows]
     wide = pd.concat([rows[~shared], *copies]).pivot(index=index, columns="model", values=value)
     return wide.reset_index()
 
@@ -162,7 +162,7 @@ def of_probes(rows, x, log=False):
     wide = rows.assign(x=x.map(math.log) if log else x).dropna(subset=["x"])
     wide = wide.pivot(index=["tuned_seed", "seed"], columns="fold", values="x")
     theta, left_out = wide[WHOLE].to_numpy(), wide.drop(columns=WHOLE).to_numpy()
-    found = jackknife(theta, left_out, int(rows["examples"].max()), log)
+    found = jackknife(theta, left_out, log)
     one_model = len(set(wide.index.get_level_values("tuned_seed"))) == 1
     return replace(found, models=1) if one_model else found
 
@@ -748,7 +748,7 @@ def half_lost(position):
     if rows.empty:
         return rows
     predicted = by_example[by_example["address"].isin(rows["address"])]
-    scored = scores_by_fold(predicted, ["address"]).rename(columns={"scored_examples": "examples"})
+    scored = scores_by_fold(predicted, ["address"])
     scored["null"] = scores_by_fold(predicted.assign(score=predicted["null"]), ["address"])["score"]
     rows = rows[["task", "seed", position, "whole", "address"]].merge(scored, on="address")
     whole, half = rows[rows["whole"]], rows[~rows["whole"]]

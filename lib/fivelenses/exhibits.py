@@ -5,7 +5,7 @@ that can be seen, and its alternative text is written from the same numbers. Sev
 are repetitions (seeds): a curve is their mean, its band goes from the least to the greatest.
 
 >>> table = pd.DataFrame({"task": "rte", "layer": [1, 2, 1, 2], "js": [0.1, 0.4, 0.2, 0.6], "untrained": 0.7})
->>> drawing = curves(table, "js", by="task", y_label="JS divergence (nats)", nulls=["untrained"])
+>>> drawing = curves(table, "js", by="task", y_label="JS divergence (nats)", nulls={"untrained": "untrained"})
 >>> drawing.alt
 'Curves of JS divergence (nats) over layer. RTE: 0.150 at 1, 0.500 at 2. Untrained: 0.700 at 1, 0.700 at 2.'
 """
@@ -172,7 +172,7 @@ def curves(
     y_label: str,
     x: str = "layer",
     x_label: str = "",
-    nulls: Sequence[str] | Mapping[str, str] = (),
+    nulls: Mapping[str, str] | None = None,
     layout: Layout = Layout(),  # noqa: B008 (it is frozen)
 ) -> Drawing | Missing | pd.DataFrame:
     """One curve per group with a band over seeds, and what would be seen without any effect.
@@ -186,15 +186,14 @@ def curves(
         return table
     if layout.missing is None and table[y].isna().any():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
-    lines, found, panels = null_lines(table, y, nulls), looks(table[by]), layout.panels
-    height = layout.height or (2.3 if panels else 3.6)
-    grid = panel_grid(table, layout, height)
+    lines, found = null_lines(table, y, nulls or {}), looks(table[by])
+    height = layout.height or (2.3 if layout.panels else 3.6)
+    panels = dict(list(table.groupby(layout.panels, sort=False))) if layout.panels else {"": table}
+    figure, grid = panel_grid(len(panels), height, columns=1 if layout.ends else 2, sharey=layout.shared)
     ends, said = {}, []
-    for (_, place, _), rows in grid.facet_data():
-        axes = grid.axes.flat[place]
-        if panels:
-            axes.set_title(title(rows[panels].iloc[0]))
-            said.append(f"{axes.get_title('left')}:")
+    for (panel, rows), axes in zip(panels.items(), grid, strict=True):
+        axes.set_title(title(panel))
+        said += [f"{title(panel)}:"] if layout.panels else []
         names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout)
         if not names:
             axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
@@ -202,33 +201,31 @@ def curves(
         said += words + words_of_nulls
         if rows[x].max() <= MAX_LAYERS and (rows[x] % 1 == 0).all():
             axes.xaxis.set_major_locator(MaxNLocator(12, integer=True))
+        axes.set(xlabel="", ylabel=y_label if axes.get_subplotspec().is_first_col() else "")
         ends[axes] = rows[x].max(), names | names_of_nulls
-    grid.set_axis_labels("", y_label)
-    grid.figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
+    figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
     for axes in ends:
         if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
             axes.set_ylim(bottom=layout.bottom)
-    if layout.ends or not panels:
+    if layout.ends or not layout.panels:
         for axes, (last, names) in ends.items():
             label_ends(axes, last, names, height)
     else:
         kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
-        legend(grid.figure, handles_of({} if panels == by else found, kinds, lines))
-    return Drawing(grid.figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
+        legend(figure, handles_of({} if layout.panels == by else found, kinds, lines))
+    return Drawing(figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
 
 
-def panel_grid(table: pd.DataFrame, layout: Layout, height: float):
-    """The empty panels of curves, each of this height in inches."""
-    import seaborn as sns
-
-    count = table[layout.panels].nunique() if layout.panels else 1
-    columns = 1 if layout.ends else min(2, count)
-    wrapping = dict(col=layout.panels, col_wrap=columns) if layout.panels else {}
-    grid = sns.FacetGrid(table, sharex=False, sharey=layout.shared, despine=False, **wrapping)
-    grid.figure.set_size_inches(WIDTH, height * -(-count // columns))
-    grid.figure.set_layout_engine("constrained")
-    return grid
+def panel_grid(count: int, height: float, columns: int = 2, beside: float = 0.0, **shared: bool):
+    """So many empty panels, each of this height in inches, with room `beside` them for a bar."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    sized = dict(figsize=(WIDTH, height * rows + beside), layout="constrained", squeeze=False)
+    figure, grid = plt.subplots(rows, columns, **sized, **shared)
+    for spare in grid.flat[count:]:
+        spare.set_visible(False)
+    return figure, list(grid.flat[:count])
 
 
 def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout):
@@ -281,10 +278,9 @@ def draw_nulls(axes: Axes, rows: pd.DataFrame, x: str, y: str, lines: Mapping, f
     return ends, said
 
 
-def null_lines(table: pd.DataFrame, y: str, nulls: Sequence[str] | Mapping[str, str]) -> dict[str, tuple]:
+def null_lines(table: pd.DataFrame, y: str, nulls: Mapping[str, str]) -> dict[str, tuple]:
     """Name, colour and kind of line of each null, and of each control that the table has, by its column."""
-    names = dict(nulls) if isinstance(nulls, Mapping) else {name: name for name in nulls}
-    named = {column: (name, *line) for (column, name), line in zip(names.items(), NULL_LINES, strict=False)}
+    named = {column: (name, *line) for (column, name), line in zip(nulls.items(), NULL_LINES, strict=False)}
     controls = {f"{y}_{suffix}": CONTROL_LINES[control] for control, suffix in CONTROLS.items()}
     return named | {column: line for column, line in controls.items() if column in table}
 
@@ -455,7 +451,7 @@ def heat_maps(
     x_label: str = "",
     limits: tuple[float, float] = (0.0, 1.0),
     cells: Cells = Cells(),  # noqa: B008
-) -> Drawing | Missing | None:
+) -> Drawing | Missing | pd.DataFrame:
     """One shaded table per matrix, all with the same shades, which the bar above explains.
 
     Args:
@@ -464,27 +460,21 @@ def heat_maps(
         label: what the shades are.
         limits: of the shades; below zero, they are light in the middle and dark at both ends.
     """
-    if isinstance(table, Missing):
-        return table
-    if not matrices:
-        return None
-    columns, rows = min(2, len(matrices)), -(-len(matrices) // 2)
+    if not len(table) or not matrices:
+        return table[:0]
     height = 0.33 * len(next(iter(matrices.values()))) + 0.6
-    sized = dict(figsize=(WIDTH, height * rows + 0.8), layout="constrained", squeeze=False, sharey=True)
-    figure, grid = plt.subplots(rows, columns, **sized)
+    figure, grid = panel_grid(len(matrices), height, beside=0.8, sharey=True)
     said = [f"Shaded tables of {label}." if len(matrices) > 1 else f"A shaded table of {label}."]
-    for axes, (name, matrix) in zip(grid.flat, matrices.items(), strict=False):
+    for axes, (name, matrix) in zip(grid, matrices.items(), strict=True):
         draw_cells(axes, matrix.astype(float), limits, cells)
         axes.set_title(name, fontweight="bold")
         known = matrix.astype(float).dropna(how="all")
         most = zip(known.index, known.idxmax(axis=1), known.max(axis=1), strict=True)
         words = "; ".join(f"{row} most at {where} ({printed(value, '.2f')})" for row, where, value in most)
         said.append(f"{name}: {words}." if name else f"{words}.")
-    for axes in grid.flat[len(matrices) :]:
-        axes.set_visible(False)
     figure.supxlabel(x_label, fontsize="medium")
     values = np.concatenate([matrix.to_numpy(float).ravel() for matrix in matrices.values()])
-    draw_bar(figure, list(grid.flat), label, limits, cells.ticks, values)
+    draw_bar(figure, grid, label, limits, cells.ticks, values)
     return Drawing(figure, table, " ".join(said))
 
 
@@ -561,7 +551,7 @@ class Contours:
         turnable: whether a reader can turn the surfaces, too.
     """
 
-    marks: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    marks: Mapping[str, tuple[float, float]]
     rise: float | None = None
     around: str = ""
     step: float | None = None
@@ -576,15 +566,15 @@ def surfaces(
     panels: str,
     *,
     label: str,
-    table: pd.DataFrame | None = None,
-    contours: Contours = Contours(),  # noqa: B008
+    table: pd.DataFrame,
+    contours: Contours,
 ) -> Drawing | Missing | pd.DataFrame:
     """One shaded plane per panel, all with the same shades, which the bar below explains.
 
     Args:
         cells: one row per cell and panel: `alpha`, `beta`, the value and its `<value>_standard_error`; a value that is
             not finite is a cross.
-        table: the tidy table behind them, where it is not the cells.
+        table: the tidy table behind them.
         label: of the value, with its unit.
     """
     if not len(cells):
@@ -593,25 +583,21 @@ def surfaces(
     grids = {name: rows.pivot(index="beta", columns="alpha", values=value) for name, rows in of_panels}
     errors = cells[f"{value}_standard_error"].to_numpy(float)
     levels = contour_levels(cells[value].to_numpy(float), errors, contours.step)
-    rows, columns = -(-len(grids) // 2), min(2, len(grids))
-    sized = dict(figsize=(WIDTH, (2.55 if columns == 2 else 4.2) * rows + 1.45), layout="constrained", squeeze=False)
-    figure, axes = plt.subplots(rows, columns, **sized, sharex=True, sharey=True)
-    for place, (name, grid) in zip(axes.flat, grids.items(), strict=False):
+    figure, axes = panel_grid(len(grids), 2.55 if len(grids) > 1 else 4.2, beside=1.45, sharex=True, sharey=True)
+    for place, (name, grid) in zip(axes, grids.items(), strict=True):
         place.set_title(name, fontsize=10)
         states = None if contours.paths is None else contours.paths[contours.paths[panels] == name]
         draw_surface(place, grid, levels, contours, states)
         if contours.inset is not None:
             draw_inset(place, grid, levels, contours, states)
-    for place in axes.flat[len(grids) :]:
-        place.set_visible(False)
-    finish_surfaces(figure, list(axes.flat[: len(grids)]), levels, label, contours)
+    finish_surfaces(figure, axes, levels, label, contours)
     said = []
     for name, grid in grids.items():
         heights = (f"{mark} {grid.loc[beta, alpha]:.2f}" for mark, (alpha, beta) in contours.marks.items())
         said.append(f"{name}: {', '.join(heights)}")
     alt = f"Surfaces of {label}. {'; '.join(said)}."
     after = turnable(grids, contours.marks, alt) if contours.turnable else ""
-    return Drawing(figure, cells if table is None else table, alt, after)
+    return Drawing(figure, table, alt, after)
 
 
 def contour_levels(values: np.ndarray, errors: np.ndarray, step: float | None = None) -> np.ndarray:
@@ -686,7 +672,9 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
         if spec.rowspan.stop == spec.get_gridspec().nrows or spec.colspan.start == len(axes) % 2 == 1:
             place.set_xlabel("α, along δ₁", fontsize=10)
     bar = figure.colorbar(axes[0].collections[0], ax=axes, location="bottom", fraction=0.045, aspect=38, pad=0.015)
-    ticks = round_ticks(levels, contours.step)
+    low, high = levels[0], levels[-1]
+    locator = MaxNLocator(6) if contours.step or high < 5 * low else LogLocator(subs=(1, 2, 5))
+    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
     bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
     bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=9)
@@ -702,14 +690,6 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
     legend(figure, handles, fontsize=10, **box)
 
 
-def round_ticks(levels: np.ndarray, step: float | None = None) -> np.ndarray:
-    """Round numbers between the least and the greatest contour, such as 0.1, 0.2, 0.5."""
-    low, high = levels[0], levels[-1]
-    locator = MaxNLocator(6) if step or high < 5 * low else LogLocator(subs=(1, 2, 5))
-    ticks = locator.tick_values(low, high)
-    return ticks[(ticks >= low) & (ticks <= high)]
-
-
 def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:
     """A piece of a page in which a reader turns surfaces of the logarithm of the value, all on one scale."""
     logs = {name: np.log10(grid.to_numpy(float).clip(FLOOR)) for name, grid in grids.items()}
@@ -719,9 +699,9 @@ def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float,
     for name, grid in grids.items():
         heights = ((logs[name] - low) / reach).round(3).astype(object)
         heights[~np.isfinite(grid.to_numpy(float))] = None
-        axes = {"alphas": grid.columns.to_numpy().round(3).tolist(), "betas": grid.index.to_numpy().round(3).tolist()}
-        placed = marks.items()
-        places = {mark: (grid.index.get_loc(beta), grid.columns.get_loc(alpha)) for mark, (alpha, beta) in placed}
+        rows, columns = grid.index, grid.columns
+        places = {mark: (rows.get_loc(beta), columns.get_loc(alpha)) for mark, (alpha, beta) in marks.items()}
+        axes = {"alphas": columns.to_numpy().round(3).tolist(), "betas": rows.to_numpy().round(3).tolist()}
         drawn.append(axes | {"heights": heights.tolist(), "marks": places})
     content = {"surfaces": drawn, "shades": [to_hex(shade) for shade in colormaps[SURFACE](np.linspace(0, 1, 40))]}
     options = "".join(f"<option>{escape(name)}</option>" for name in grids)

@@ -88,7 +88,7 @@ class Interval:
 
     Attributes:
         mean: the estimate, or of a ratio (`log`) its logarithm, so that doubling counts as much as halving.
-        models, examples: how many it rests on, 0 examples where these are given.
+        models: how many it rests on.
         bounded: whether each end is known: at the edge of a grid, a value is at least, or at most, what was measured.
         within: what the number can be; the interval goes no further.
         tests: so many intervals hold together, with Bonferroni's correction.
@@ -102,7 +102,6 @@ class Interval:
     by_example: Source = NONE
     interaction: Source = NONE
     models: int = 1
-    examples: int = 0
     log: bool = False
     bounded: tuple[bool, bool] = (True, True)
     within: tuple[float, float] = (-math.inf, math.inf)
@@ -157,8 +156,7 @@ class Interval:
     def __sub__(self, other: "Interval") -> "Interval":
         """Of two that share neither models nor examples, such as two tasks; of ratios, the first over the second."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in ("by_model", "by_example", "interaction"))
-        models, examples = min(self.models, other.models), min(self.examples, other.examples)
-        return Interval(self.mean - other.mean, *map(_added, pairs), models, examples, self.log)
+        return Interval(self.mean - other.mean, *map(_added, pairs), min(self.models, other.models), self.log)
 
     def _in_units(self, value: float) -> float:
         with np.errstate(over="ignore"):
@@ -189,14 +187,14 @@ def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
     return _interval([_of_scores(values), _of_scores(reference)], paired=False)
 
 
-def jackknife(theta: np.ndarray, left_out: np.ndarray, examples: int = 0, log: bool = False) -> Interval:
-    """The interval of the mean of theta (models,) from its values without each fold of examples, (models, folds), which
-    hold so many `examples` together. With `log`, these are the logarithms of a ratio.
+def jackknife(theta: np.ndarray, left_out: np.ndarray, log: bool = False) -> Interval:
+    """The interval of the mean of theta (models,) from its values without each fold of examples, (models, folds). With
+    `log`, these are the logarithms of a ratio.
 
     >>> jackknife(np.array([0.50, 0.54]), np.array([[0.49, 0.50, 0.51], [0.54, 0.53, 0.55]])).estimate
     0.52
     """
-    return _interval([_of_folds(theta, left_out)], examples=examples, log=log)
+    return _interval([_of_folds(theta, left_out)], log=log)
 
 
 def over_seeds(theta: np.ndarray, log: bool = False, step: float = 0.0) -> Interval:
@@ -222,7 +220,7 @@ def estimate(
     """The interval of a function of the rows of one model; one for each part where it gives several numbers.
 
     Args:
-        rows: of one group; with `fold` (−1: on all examples) and `examples`, or without, for examples that are given.
+        rows: of one group; with `fold` (−1: on all examples), or without, for examples that are given.
         function: of the rows of each model, on all examples and without each fold; NaN where examples are given.
         models: the column, or columns, that tell models apart; PAIR for all pairs of models.
         unit: `ratio` for what is judged by its logarithm; by part where parts differ.
@@ -234,13 +232,12 @@ def estimate(
     """
     columns = [models] if isinstance(models, str) else list(models)
     sides = [_by_part(one, function, columns) for one in (rows, reference) if one is not None]
-    examples = int(rows["examples"].max()) if "fold" in rows and "examples" in rows else 0
     found = {}
     for part in sides[0]:
         log = of_part(unit, part) == RATIO
         of_sides = [_replicates(side[part].astype(float).unstack(), tuple(columns) == PAIR, log) for side in sides]
         paired = sides[0].index.equals(sides[-1].index)
-        found[part] = _interval(of_sides, paired, examples, log)
+        found[part] = _interval(of_sides, paired, log)
     return found[""] if list(found) == [""] else found
 
 
@@ -298,7 +295,7 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minu
     else:
         values = [_of_folds(*_without_folds(side)) for side in sides]
     seeds = [sorted(side["seed"].unique()) for side in given]
-    return _interval(values, len(seeds[-1]) == 1 or seeds[0] == seeds[-1], predictions["example"].nunique())
+    return _interval(values, paired=len(seeds[-1]) == 1 or seeds[0] == seeds[-1])
 
 
 def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd.DataFrame | Missing:
@@ -306,7 +303,7 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
     (`checkpoints.tables.by_example`) of models that the columns `by` tell apart.
 
     Returns:
-        One row per model and fold, with `by`, `fold`, `score`, `scored_examples`.
+        One row per model and fold, with `by`, `fold`, `score`.
 
     >>> values = {"model": 1, "seed": 0, "example": [0, 1], "metric": "accuracy", "score": [1, 0], "weight": 1}
     >>> scores_by_fold(pd.DataFrame(values), ["model"])["score"].tolist()
@@ -316,12 +313,12 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
         return predictions
     by, tables = list(by), []
     count = predictions.groupby(by)["example"].transform("size")
-    for (_, examples), alike in predictions.groupby(["metric", count], sort=False):
+    for _, alike in predictions.groupby(["metric", count], sort=False):
         theta, left_out = _without_folds(_by_model(alike, by))
         names = pd.MultiIndex.from_frame(alike[by].drop_duplicates().sort_values(by))
         values = np.column_stack([theta, left_out])
         wide = pd.DataFrame(values, names, pd.RangeIndex(WHOLE, left_out.shape[1], name="fold"))
-        tables.append(wide.stack().rename("score").reset_index().assign(scored_examples=examples))
+        tables.append(wide.stack().rename("score").reset_index())
     return pd.concat(tables, ignore_index=True)
 
 
@@ -359,18 +356,18 @@ def _of_folds(theta: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.n
     return theta, count * theta[:, None] - (count - 1) * left_out
 
 
-def _interval(sides: Sequence[tuple], paired: bool = True, examples: int = 0, log: bool = False) -> Interval:
+def _interval(sides: Sequence[tuple], paired: bool = True, log: bool = False) -> Interval:
     """Of the mean of one side, or of the first minus the second; without a score, for examples that are given."""
     (theta, values), (reference, others) = sides[0], sides[-1]
     if len(sides) == 2 and not paired:
-        first, second = (_interval([side], True, examples, log) for side in sides)
+        first, second = (_interval([side], log=log) for side in sides)
         return replace(first - second, by_example=_of_mean(values.mean(axis=0) - others.mean(axis=0)))
     if len(sides) == 2:
         theta, values = theta - reference, values - others
     if not values.shape[1]:
         return over_seeds(theta, log)
     sources = _of_mean(theta), _of_mean(values.mean(axis=0)), _interaction(values)
-    return Interval(float(theta.mean()), *sources, len(theta), examples or values.shape[1], log)
+    return Interval(float(theta.mean()), *sources, len(theta), log)
 
 
 def _of_mean(values: np.ndarray) -> Source:

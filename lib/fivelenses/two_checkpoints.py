@@ -348,20 +348,20 @@ def _rolled_back(before, after, twin, examples, svcca, device) -> tuple[pd.DataF
     # The layer that moves the last one most, and those that the texts do not tell apart from it.
     wide = rolled.pivot(index="layer", columns="fold", values="svcca")
     most, moving = wide.loc[wide[WHOLE].idxmax()], wide[wide[WHOLE] > svcca[ROUNDED]]
-    return last, tuple(layer for layer, values in moving.iterrows() if _interval(most - values, rolled).low <= 0)
+    return last, tuple(layer for layer, values in moving.iterrows() if _interval(most - values).low <= 0)
 
 
 def _with_intervals(table: pd.DataFrame, column: str, lens: str) -> pd.DataFrame:
     """Value, null and interval of a lens at each layer, from a table by layer and fold."""
     wide = table.pivot(index="layer", columns="fold", values=column)
-    low, high = np.clip([_interval(values, table).bounds() for _, values in wide.iterrows()], 0, None).T
+    low, high = np.clip([_interval(values).bounds() for _, values in wide.iterrows()], 0, None).T
     of_all = table.loc[table["fold"] == WHOLE, ["layer", column, "null"]].reset_index(drop=True)
     return of_all.set_axis(["layer", "value", "null"], axis=1).assign(lens=lens, low=low, high=high)
 
 
-def _interval(values: pd.Series, table: pd.DataFrame) -> Interval:
+def _interval(values: pd.Series) -> Interval:
     """The interval of a value by fold left out."""
-    return jackknife(values[[WHOLE]].to_numpy(), values.drop(WHOLE).to_numpy()[None], table["examples"].max())
+    return jackknife(values[[WHOLE]].to_numpy(), values.drop(WHOLE).to_numpy()[None])
 
 
 def _of_weights(before: nn.Module, after: nn.Module, controls: Mapping[str, nn.Module]) -> pd.DataFrame:

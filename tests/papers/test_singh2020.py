@@ -237,7 +237,6 @@ def test_a_probe_that_reads_nothing_gains_nothing():
 def test_concavity_and_departure_worked_by_hand(middle, bow, tmp_path):
     names = chapters.executed(4, {"sizes": SIZES}, tmp_path)[1]
     table = pd.DataFrame({"seed": 0, "place": [0, 3, 6], "score": [1.0, middle, 0.0], "layers": 6, "fold": -1})
-    table = table.assign(scored_examples=EXAMPLES)
     assert names["concavity"](table)["value"].item() == pytest.approx(bow)
     place, away = names["departure"](table)
     assert place == 3 and away["value"].item() == pytest.approx(2 * abs(bow))
