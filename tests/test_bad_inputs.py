@@ -24,7 +24,7 @@ COMMANDS = [
     ("run 1 -p seeds=zero", "seeds: expected a whole number, got 'zero'."),
     ("run 1 -p seeds=[1,1]", "a seed is named twice"),
     ("run 1 -p seeds=[4294967296]", "seeds: expected less than 4294967296, got"),
-    ("run 1 -p tasks=[sst3]", "'sst3' is no task: choose among"),
+    ("run 1 -p tasks=[sst3]", "There is no task 'sst3': choose among cola, dep"),
     ("run 1 -p tasks=[squad]", "squad has a span head, which this chapter does not fine-tune"),
     ("run 1 -p tasks=[qnli]", "schedules has none for qnli"),
     ("run 1 -p learning_rate=.inf", "learning_rate: expected a finite number, got inf"),
@@ -49,10 +49,10 @@ COMMANDS = [
     ("train 1 --workers 0", "Invalid value for '--workers'"),
     ("sweep 1 --grid tasks=", "write its grid as --grid name=value,value"),
     ("sweep 1 --grid tasks=rte tasks=mrpc", "tasks is named twice"),
-    ("sweep 1 --grid tasks=rte seeds=x", "The point tasks=rte,seeds=x does not fit"),
+    ("sweep 1 --grid tasks=rte seeds=x", "seeds: expected a whole number, got 'x'"),
     ("sweep 1 --grid tasks=rte --name a/b", "sweep's name is made of"),
     ("sweep 1 --grid tasks=rte --scheduler a --workers 2", "without --workers and --slurm"),
-    ("sweep 1 --grid tasks=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers"),
+    ("sweep 1 --grid tasks=rte --scheduler tcp://127.0.0.1:1", "Timed out trying to connect to tcp://127.0.0.1:1"),
     ("report nobody/no-such-encoder", "cannot be read"),
     ("report toy-bert/seed-0 --tasks sst3", "There is no task 'sst3': choose among"),
     ("publish 1", "has no current run on small"),
@@ -60,7 +60,7 @@ COMMANDS = [
 
 # Assignments to a notebook's parameters, as papermill would inject them, and a part of the sentence that answers them.
 CELLS = [
-    (1, "tasks = 'sst3'", "'sst3' is no task"),
+    (1, "tasks = 'sst3'", "There is no task 'sst3'"),
     (1, "seedz = 3", "Chapter 1 has no parameter 'seedz'"),
     (1, "profile = 'Tiny'", "There is no profile 'Tiny'"),
     (3, "second = {'cola': 'cola', 'trec': 'cola'}", "second gives cola for cola"),

@@ -64,13 +64,12 @@ def test_a_notebook_that_is_not_whole_is_no_run(chapter, spoil, message):
         execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
 
 
-def test_where_all_is_current_no_worker_is_started(folder, chapter, monkeypatch):
-    monkeypatch.setattr(execution, "chapters_on", lambda profile: [chapter])
+def test_where_all_is_current_no_worker_is_started(folder, monkeypatch):
     monkeypatch.setattr(execution, "workers", None)
-    execution.run_all("tiny")
+    execution.execute_all([execution.of_chapter(1, "tiny")])
     write_notebook(BEGIN, "run.finish()  # changed")
     with pytest.raises(TypeError, match="not callable"):
-        execution.run_all("tiny")
+        execution.execute_all([execution.of_chapter(1, "tiny")])
 
 
 def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):

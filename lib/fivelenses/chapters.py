@@ -31,10 +31,7 @@ class ParameterError(ValueError):
 
 def _task_name(value: str) -> str:
     """A table of the reader's own has the name of the task that it becomes."""
-    name = own.name_of(value)
-    if not catalogue.is_task(name):
-        raise ParameterError(f"{value!r} is no task: choose among {', '.join(sorted(catalogue.TASKS))}")
-    return name
+    return catalogue.find(own.name_of(value)).name
 
 
 def _encoder_name(value: str) -> str:
@@ -682,7 +679,7 @@ def _reason(error: ValidationError, known: list[str]) -> str:
         last = first["loc"][-1]
         entry = last if isinstance(last, str) else f"{last + 1} values"
         message = f"expected {EXPECTED[kind].format(entry=entry, **first.get('ctx', {}))}"
-    message = message.removeprefix("Value error, ")
+    message = message.removeprefix("Value error, ").removesuffix(".")
     # Without a place, parameters do not go together: the message names them.
     return f", {where[0]}: {message}, got {first['input']!r}."[:600] if where else f": {message}."
 

@@ -17,7 +17,7 @@ try:
     import typer
     from typer import Argument, Option
 
-    from fivelenses.chapters import parse_parameters, settings
+    from fivelenses.chapters import chapters_on, parse_parameters, settings
 except ModuleNotFoundError:
     sys.exit("fivelenses: the command needs `pip install 'fivelenses[book]'`; without it there are the lenses alone.")
 
@@ -73,7 +73,7 @@ def run(
     if chapter == "all":
         if overrides or dry_run or page:
             raise ValueError("Parameters, --dry-run and --page go with one chapter: name its number.")
-        execution.run_all(profile, force)
+        execution.execute_all([execution.of_chapter(one.number, profile) for one in chapters_on(profile)], force)
         return
     if not chapter.isdecimal():
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import nbformat
 from filelock import FileLock
 
 from fivelenses import catalogue, files, records
-from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, chapters_on, settings
+from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, settings
 from fivelenses.files import RunError, project_folder, runs_folder
 from fivelenses.processes import workers
 
@@ -109,20 +109,17 @@ def committed_page(committed: Path) -> Path:
     return runs_folder() / "published" / committed.parent.name / committed.name
 
 
-def run_all(profile: str | None = None, force: bool = False, committed: Sequence[Path] = ()) -> None:
-    """Execute every chapter that has a profile, on it, and the pages of committed records (their folders), those that
-    are not current, side by side on all cores; after all have ended, the first failure is raised.
-    """
+def execute_all(jobs: Iterable[Job], force: bool = False) -> None:
+    """Execute notebooks side by side, on all cores; after all have ended, the first failure is raised."""
     from distributed import wait
 
-    jobs = [of_chapter(chapter.number, profile) for chapter in (chapters_on(profile) if profile else ())]
-    jobs = [job for job in (*jobs, *map(of_records, committed)) if job.reason or (force and job.committed is None)]
-    if not jobs:
+    pending = [job for job in jobs if job.reason or force]
+    if not pending:
         return
     log = partial(print, flush=True)  # in a worker, whose output is this process's
-    with workers(min(joblib.cpu_count(), len(jobs))) as client:
+    with workers(min(joblib.cpu_count(), len(pending))) as client:
         # A failure is the notebook's, not the worker's: what others have begun is brought to its end.
-        futures = [client.submit(execute, job, force, log, pure=False, priority=-n) for n, job in enumerate(jobs)]
+        futures = [client.submit(execute, job, force, log, pure=False, priority=-n) for n, job in enumerate(pending)]
         wait(futures)
         for future in futures:
             future.result()

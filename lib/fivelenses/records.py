@@ -11,7 +11,7 @@ Everything to the right of a record (figures, claims, pages) is a pure function 
 import ast
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -58,7 +58,7 @@ PARSER, TREES, RUNNING_TEXT = "parsing", "trees", "wikipedia"
 
 
 class RecordError(RunError):
-    """A record that is missing or damaged; the message says which and what to do."""
+    """A record that is missing or damaged."""
 
 
 def _file(module: str) -> Path | None:
@@ -118,9 +118,8 @@ def code_digest(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> str:
     return content.hexdigest()[:16]
 
 
-def measuring_module(function: str, modules: Iterable[str]) -> str:
+def measuring_module(function: str, modules: Sequence[str]) -> str:
     """The first of these modules that defines a function of this name; none is imported."""
-    modules = tuple(modules)
     for name in modules:
         body = ast.parse(Path(find_spec(name).origin).read_text(encoding="utf-8")).body
         if any(isinstance(node, ast.FunctionDef) and node.name == function for node in body):
@@ -155,7 +154,7 @@ class Missing:
     @property
     def sentence(self) -> str:
         """Why it is not there."""
-        return f"this run has not measured {self.name}" + (f", because {self.reason}" if self.reason else "")
+        return f"this run has not measured {self.name}, because {self.reason}"
 
     def __getattr__(self, name: str) -> "Missing":
         if name.startswith("_"):
@@ -251,16 +250,14 @@ def write(file: Path, record: Record) -> None:
 
 
 def read(file: Path) -> Record:
-    """Read a record; a file that is missing, damaged or no record is refused with a RecordError."""
+    """Read a record; a file that is missing, damaged or no record is a `RecordError`."""
     try:
         table = pq.read_table(file)
         described = json.loads(table.schema.metadata[METADATA])
         identity = Identity(**described["identity"] | {"checkpoints": tuple(described["identity"]["checkpoints"])})
-    except FileNotFoundError as error:
-        raise RecordError(f"There is no record {file.name} in {file.parent}.") from error
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-        sentence = f"The record {file.name} in {file.parent} is damaged: take it from git, or measure it again."
-        raise RecordError(sentence) from error
+        place = f"The record {file.name} in {file.parent}"
+        raise RecordError(f"{place} is missing or damaged: take it from git, or measure it again.") from error
     return Record(table.to_pandas(), identity, described["facts"])
 
 

@@ -91,7 +91,7 @@ def test_a_book_stays_as_it_is_until_something_that_it_is_made_from_is_newer(cha
     page, lines = build.first_page(), []
     page.parent.mkdir(parents=True)
     page.touch()
-    monkeypatch.setattr(build, "run_all", lambda *_, **__: None)
+    monkeypatch.setattr(build, "execute_all", lambda *_, **__: None)
     monkeypatch.setattr(build, "stage", lambda folder, _: folder.mkdir(parents=True))
     os.utime(page, (build.last_change() + 1,) * 2)
     assert build.build(lines.append) == page and lines == ["book: current"]

@@ -19,8 +19,8 @@ from bs4 import BeautifulSoup
 
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
-from fivelenses.book.pages import LOCAL_PROFILE, BookRun, assemble, local_runs, published_runs
-from fivelenses.execution import execute, of_chapter, of_records, run_all
+from fivelenses.book.pages import BookRun, assemble, local_runs, published_runs
+from fivelenses.execution import execute, execute_all, of_chapter, of_records
 from fivelenses.exhibits import Exhibit, dots, in_words, table_html
 from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
 from fivelenses.judging import ORDINARY
@@ -47,7 +47,8 @@ def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
     or a warning of the build, is a `RunError`.
     """
     published = published_runs()
-    run_all(LOCAL_PROFILE if measure else None, committed=[run.committed for run in published])
+    jobs = [of_chapter(run.chapter.number, run.profile) for run in local_runs() if measure]
+    execute_all([*jobs, *(of_records(run.committed) for run in published)])
     page, work = first_page(), first_page().parents[1] / "work"
     if page.is_file() and page.stat().st_mtime > last_change():
         log("book: current")
