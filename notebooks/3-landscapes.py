@@ -548,7 +548,7 @@ first = long.query("kind == 'between' and training == @shown")["epoch"].min()
 REFERENCES = {"continued": "end of the first part", "separate": "end of the shorter training"}
 marks = {"start": WAY["start"], REFERENCES.get(shown, "end"): WAY["end"]}
 later, error = states[states["epoch"] >= first], "development error"
-contours = Contours(marks, step=0.05, paths=states, inset=later)
+contours = Contours(marks, paths=states, inset=later)
 run.figure(
     "Figure 4",
     surfaces(plane, "error", "panel", label=error, table=long, contours=contours),
@@ -662,7 +662,7 @@ def sharper_from_scratch(tables):
 development = by_model(select(cells).query("split == 'validation'"))
 drawn, seeds = first_seed(development)
 spread = drawn["error_standard_error"].median()
-look = dict(label="development error", table=development, contours=Contours(WAY, step=0.05))
+look = dict(label="development error", table=development, contours=Contours(WAY))
 run.figure(
     "Figure 6",
     surfaces(drawn, "error", "panel", **look),

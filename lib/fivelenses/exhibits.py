@@ -36,6 +36,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
+from scipy.optimize import isotonic_regression
 
 from fivelenses.files import written_beside
 from fivelenses.judging import listed, title
@@ -209,7 +210,8 @@ def curves(
             axes.set_ylim(bottom=layout.bottom)
     if layout.ends or not layout.panels:
         for axes, (last, names) in ends.items():
-            label_ends(axes, last, names, height)
+            if names:
+                label_ends(axes, last, names, height)
     else:
         kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
@@ -295,23 +297,19 @@ def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], heig
     """Names at the ends of curves; those that would touch are moved apart, with lines to their curves, or smaller."""
     low, high = axes.get_ylim()
     room = 0.17 / max(height - 0.9, 0.5)  # a line of text
-    least = min(room, 1.05 / max(len(ends), 1)) * (high - low)
+    least = min(room, 1 / len(ends)) * (high - low)
     size = 10 * least / (room * (high - low))
-    names, places = sorted(ends, key=lambda name: ends[name][0]), []
-    for name in names:
-        places.append(max(ends[name][0], places[-1] + least if places else low + least / 2))
-    if not names:
-        return
-    # Moved back down together by half of the way, to stay near their curves, but not into the axis.
-    shift = max((places[-1] - ends[names[-1]][0]) / 2, places[-1] - high)
-    shift = max(0.0, min(shift, places[0] - low - least / 2))
+    names, apart = sorted(ends, key=lambda name: ends[name][0]), least * np.arange(len(ends))
+    # As near to their curves as they can be, apart from each other, and neither into the axis nor above it.
+    nearest = isotonic_regression([ends[name][0] for name in names] - apart).x
+    places = apart + nearest.clip(low + least / 2, high - apart[-1])
     for name, y in zip(names, places, strict=True):
         end, colour = ends[name]
         look = dict(color=colour, fontsize=size, fontweight="bold", va="center", annotation_clip=False)
-        if abs(y - shift - end) > least / 3:
+        if abs(y - end) > least / 3:
             line = dict(arrowstyle="-", color=colour, linewidth=0.8, relpos=(0, 0.5), shrinkA=1, shrinkB=3)
             look |= dict(arrowprops=line)
-        axes.annotate(name, (x, end), xytext=(16, y - shift), textcoords=("offset points", "data"), **look)
+        axes.annotate(name, (x, end), xytext=(16, y), textcoords=("offset points", "data"), **look)
 
 
 def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Line2D]:
@@ -356,8 +354,6 @@ def table_of_models(models: pd.DataFrame, by: Sequence[str] = ("task",)) -> pd.D
     """Of `checkpoints.tables.models`, one row per task, or whatever models are told apart by: hyperparameters, the
     training data in words, mean score, half of its range over seeds (`score_spread`), null rate, and how many diverged.
     """
-    if isinstance(models, Missing):
-        return models
     firsts = ("learning_rate", "batch_size", "epochs", "examples", "training_data", "null_rate")
     of_models = models.groupby(list(by), sort=False)
     table = of_models.agg(**{name: (name, "first") for name in firsts}, diverged=("diverged", "sum"))
@@ -456,7 +452,6 @@ def heat_maps(
 
     Args:
         matrices: title to values, with the names of rows and columns that are drawn, and the same rows in all.
-        table: the tidy table behind them.
         label: what the shades are.
         limits: of the shades; below zero, they are light in the middle and dark at both ends.
     """
@@ -545,7 +540,6 @@ class Contours:
     Attributes:
         marks: name to the place (α, β) of a disc, and of a star.
         rise: nats; a dashed rim where the loss is by so much above that at the mark `around`.
-        step: between contours; of equal ratios when None. They lie no closer than the standard error of a cell.
         paths: states of trainings by panel: `alpha`, `beta`, `plane_alpha`, `plane_beta`, and `control`, a random walk.
         inset: those of these states that are enlarged in a corner.
         turnable: whether a reader can turn the surfaces, too.
@@ -554,7 +548,6 @@ class Contours:
     marks: Mapping[str, tuple[float, float]]
     rise: float | None = None
     around: str = ""
-    step: float | None = None
     paths: pd.DataFrame | None = None
     inset: pd.DataFrame | None = None
     turnable: bool = False
@@ -574,15 +567,13 @@ def surfaces(
     Args:
         cells: one row per cell and panel: `alpha`, `beta`, the value and its `<value>_standard_error`; a value that is
             not finite is a cross.
-        table: the tidy table behind them.
         label: of the value, with its unit.
     """
     if not len(cells):
         return cells
     of_panels = cells.groupby(panels, sort=False)
     grids = {name: rows.pivot(index="beta", columns="alpha", values=value) for name, rows in of_panels}
-    errors = cells[f"{value}_standard_error"].to_numpy(float)
-    levels = contour_levels(cells[value].to_numpy(float), errors, contours.step)
+    levels = contour_levels(cells[value].to_numpy(float), cells[f"{value}_standard_error"].to_numpy(float))
     figure, axes = panel_grid(len(grids), 2.55 if len(grids) > 1 else 4.2, beside=1.45, sharex=True, sharey=True)
     for place, (name, grid) in zip(axes, grids.items(), strict=True):
         place.set_title(name, fontsize=10)
@@ -600,16 +591,10 @@ def surfaces(
     return Drawing(figure, table, alt, after)
 
 
-def contour_levels(values: np.ndarray, errors: np.ndarray, step: float | None = None) -> np.ndarray:
-    """Contours that hold all finite values, in whole multiples of a step or in equal ratios from `FLOOR` on, no closer
-    than the standard error of a cell (median).
-    """
+def contour_levels(values: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Contours that hold all finite values, in equal ratios from `FLOOR` on, no closer than a cell's standard error."""
     finite = np.isfinite(values)
     values, errors = values[finite], np.nan_to_num(errors[finite])
-    if step:
-        step *= max(1, np.ceil(np.median(errors) / step - 1e-9))
-        first = np.floor(values.min() / step)
-        return step * np.arange(first, max(np.ceil(values.max() / step), first + 1) + 1)
     low = max(values.min(), FLOOR)
     high = max(values.max(), 1.05 * low)
     closest = np.log1p(np.median(errors / values.clip(FLOOR)))
@@ -673,7 +658,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
             place.set_xlabel("α, along δ₁", fontsize=10)
     bar = figure.colorbar(axes[0].collections[0], ax=axes, location="bottom", fraction=0.045, aspect=38, pad=0.015)
     low, high = levels[0], levels[-1]
-    locator = MaxNLocator(6) if contours.step or high < 5 * low else LogLocator(subs=(1, 2, 5))
+    locator = MaxNLocator(6) if high < 5 * low else LogLocator(subs=(1, 2, 5))
     ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
     bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
     bar.ax.minorticks_off()
@@ -711,11 +696,8 @@ def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float,
 
 def first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The rows of the first seed, for a figure of one model, and words on the others for its caption."""
-    if not len(table):
-        return table, ""
-    seeds = sorted(table["seed"].unique())
-    words = f" Seed {seeds[0]}, the first of {len(seeds)}." if len(seeds) > 1 else ""
-    return table[table["seed"] == seeds[0]], words
+    first, count = table["seed"].min(), table["seed"].nunique()
+    return table[table["seed"] == first], f" Seed {first}, the first of {count}." if count > 1 else ""
 
 
 # --- exhibits ---------------------------------------------------------------------------------------------------------

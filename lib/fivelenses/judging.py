@@ -476,11 +476,10 @@ def of_size(task: str, examples: int | None = None, encoder: str = "") -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """One number of a claim in one group, with its threshold and what became of it."""
+    """One number of a claim in one group, and what became of it."""
 
     name: str
     interval: Interval
-    above: float = 0.0
     outcome: str = OPEN
 
 
@@ -682,7 +681,7 @@ def judge_group(
         tie = ROUNDING * max(1.0, abs(above))
         low, high = interval.bounds(level)[0], interval.bounds(corrected)[1]
         outcome = HOLDS if low > above + tie else FAILS if high < above - tie else OPEN
-        parts.append(Part(part, interval, above, outcome))
+        parts.append(Part(part, interval, outcome))
     outcomes = {part.outcome for part in parts}
     of_group = FAILS if FAILS in outcomes else OPEN if OPEN in outcomes else HOLDS
     half = next((half for half, names in claim.halves.items() if name in names), "")

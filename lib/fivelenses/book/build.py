@@ -26,7 +26,6 @@ from fivelenses.files import RunError, folder_beside, project_folder, runs_folde
 from fivelenses.judging import ORDINARY
 from fivelenses.lenses.checks import invariance_table
 
-MATHJAX = "tex-svg.js"  # one file that draws without fonts: all that a page needs of MathJax
 # The builder, which ends with this process.
 BUILDER = """
 from fivelenses.processes import end_with_caller
@@ -106,18 +105,18 @@ def jupyter_book(source: Path, output: Path, *options: str) -> Path:
     arguments = ["build", str(source), "--path-output", str(output), *options]
     ended = subprocess.run([sys.executable, "-c", BUILDER, *arguments], capture_output=True, text=True)
     if ended.returncode:
-        log = output / "build.log"
-        log.write_text(ended.stdout + ended.stderr, encoding="utf-8")
-        lines = [line for line in log.read_text().splitlines() if "WARNING" in line or "ERROR" in line]
+        log, said = output / "build.log", ended.stdout + ended.stderr
+        log.write_text(said, encoding="utf-8")
+        lines = [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
         first = (lines or ["it stopped"])[0].replace(str(source), "book")
         raise RunError(f"The book did not build: {first} ({len(lines)} such lines in {log}).")
     html = output / "_build" / "html"
     add_meanings_of_terms(html)
-    # Beside the pages when they are built: each would load a script that is staged with them, a second time.
+    # One file that draws without fonts is all that a page needs of MathJax. It is not staged with the pages: each would
+    # load it a second time.
     (html / "_static" / "mathjax").mkdir(parents=True, exist_ok=True)
-    for file in importlib.metadata.files("sphinx-mathjax-offline"):
-        if file.name == MATHJAX:
-            shutil.copy(file.locate(), html / "_static" / "mathjax" / MATHJAX)
+    mathjax = (file for file in importlib.metadata.files("sphinx-mathjax-offline") if file.name == "tex-svg.js")
+    shutil.copy(next(mathjax).locate(), html / "_static" / "mathjax")
     return html
 
 

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import nbformat
 import pandas as pd
 import yaml
-from jinja2 import StrictUndefined, TemplateError, Undefined
+from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel
 
@@ -40,7 +41,8 @@ PUBLISHED_FACTS = {"chapter", "profile", "parameters", "not_measured", "specific
 PUBLISHED_FACTS |= {"seconds", "training_seconds", "peak_memory"}
 EXPRESSIONS = SandboxedEnvironment(undefined=StrictUndefined)
 EXPRESSIONS.globals = {"abs": abs, "min": min, "max": max, "round": round}
-TAKES = ("mean", "min", "max", "sum", "count")
+# What a finding takes of a column, or of a claim and its intervals.
+TAKES = ("", "mean", "min", "max", "sum", "count", "outcome", "groups", "holding", "failing", "estimate", "low", "high")
 COUNTED = " [The last section](#the-claims) has all claims; reproduced here: {glue:text}`claims_reproduced`."
 
 
@@ -67,11 +69,6 @@ class BookRun:
     def page(self) -> str:
         """The address of its page from the book's first page, without suffix."""
         return f"{self.part}/{self.chapter.slug}" if self.leads else f"{self.part}/{self.name}/{self.chapter.slug}"
-
-    @property
-    def up(self) -> str:
-        """The way from its page to the folder of the book's first page."""
-        return "../" * self.page.count("/")
 
     @property
     def title(self) -> str:
@@ -114,9 +111,7 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
         lacking = "which readers of a published page do not have: send a report instead"
         raise RunError(f"{own[0]} is a table of your own, {lacking}.")
     if reason := job.reason:
-        options = "".join(f" -p '{name}={json.dumps(value)}'" for name, value in job.overrides.items())
-        command = f"fivelenses run {number} --profile {profile}{options}"
-        raise ParameterError(f"Chapter {number} has no current run on {profile} ({reason}): run `{command}`.")
+        raise ParameterError(f"Chapter {number} has no current run on {profile} with these parameters: {reason}.")
     facts, measured = json.loads((job.place / "run.json").read_text(encoding="utf-8")), {}
     for file in (file for files in facts["records"].values() for file in files):
         name = file.removesuffix(".parquet").rpartition(".")[0]
@@ -171,7 +166,7 @@ class Number(BaseModel, extra="forbid"):
     claim: str = ""
     part: str = ""
     group: str = ""
-    take: str = ""
+    take: Literal[TAKES] = ""
 
 
 class Finding(BaseModel, extra="forbid"):
@@ -197,10 +192,10 @@ def findings_of(run: BookRun) -> list[Finding]:
     for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
         try:
             found.append(_filled(Finding(**entry), run, verdicts))
-        except (ValueError, KeyError, AttributeError, OSError) as error:  # of an entry, a file, a name or a number
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, TemplateError) as error:
             why = " ".join(f"{type(error).__name__}: {error}".split())
-            says = entry.get("says")
-            raise RunError(f"The finding “{says}” in {file} does not hold of the records: {why}") from error
+            said = f"The finding “{entry.get('says')}” in {file} does not hold of the records"
+            raise RunError(f"{said}: {why}") from error
     return found
 
 
@@ -227,13 +222,7 @@ def evaluate(expression: str, names: Mapping[str, object]) -> object:
     >>> evaluate("0.5 < top / low <= 4 and verdict == 'open'", {"top": 3.0, "low": 1.5, "verdict": "open"})
     True
     """
-    try:
-        value = EXPRESSIONS.compile_expression(expression, undefined_to_none=False)(**names)
-        if isinstance(value, Undefined):
-            str(value)  # raises the error that names it
-    except (TemplateError, TypeError, ZeroDivisionError) as error:
-        raise ValueError(f"{expression!r} has no value: {error}") from None
-    return value
+    return EXPRESSIONS.compile_expression(expression, undefined_to_none=False)(**names)
 
 
 def _of_table(number: Number, exhibit: str, run: BookRun) -> object:
@@ -260,8 +249,6 @@ def _of_claim(number: Number, verdict: Verdict) -> object:
 
 def _taken(values: pd.Series, take: str) -> object:
     """One number of a column; the only one of its values where nothing else is asked for."""
-    if take and take not in TAKES:
-        raise ValueError(f"there is no {take!r} among {', '.join(TAKES)}")
     if not take and values.nunique(dropna=False) != 1:
         raise ValueError(f"{values.nunique()} values are left: narrow `where`, or say what to take")
     taken = getattr(values, take)() if take else values.iloc[0]
@@ -326,7 +313,6 @@ def the_run(run: BookRun) -> str:
     facts = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
     trained, measured = (timedelta(seconds=round(facts[name])) for name in ("training_seconds", "seconds"))
     times = f"training took {trained}, measuring {measured} (h:mm:ss)"
-    times = times if trained or measured else "its times are unknown"
     table = settings_table(run.chapter, facts["parameters"])
     return render("run.md", run=run, facts=facts, times=times, table=table, by_value=by_value)
 
