@@ -621,8 +621,8 @@ missing = f"falls by less than {LEAST_FALL} nats"
 layout = Layout(panels="task", dashes="start", shared=True, height=2.8, missing=missing)
 axes = dict(x="alpha", x_label="α, along δ₁", y_label="loss (start: 1)", layout=layout)
 drawing = curves(along, "height", by="line", **axes)
-if drawing is not None:  # in a random direction the loss can fall below the least of the line
-    drawing.figure.axes[0].set_ylim(1.05 * min(0.0, along["height"].min()), 2)
+# In a random direction the loss can fall below the least of the line.
+drawing.figure.axes[0].set_ylim(1.05 * min(0.0, along["height"].min()), 2)
 run.figure(
     "Figure 5",
     drawing,

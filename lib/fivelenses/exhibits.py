@@ -483,6 +483,7 @@ def draw_bar(figure: Figure, axes: list[Axes], label: str, limits: tuple, ticks:
     names = list(ticks.values())
     names[0], names[-1] = ("≤ " if below else "") + names[0], ("≥ " if above else "") + names[-1]
     bar.set_ticks(list(ticks), labels=names)
+    bar.minorticks_off()
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
 
@@ -562,7 +563,7 @@ def surfaces(
     table: pd.DataFrame,
     contours: Contours,
 ) -> Drawing | Missing | pd.DataFrame:
-    """One shaded plane per panel, all with the same shades, which the bar below explains.
+    """One shaded plane per panel, all with the same shades, which the bar above explains.
 
     Args:
         cells: one row per cell and panel: `alpha`, `beta`, the value and its `<value>_standard_error`; a value that is
@@ -649,21 +650,13 @@ def draw_inset(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Con
 
 
 def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label: str, contours: Contours) -> None:
-    """Names of the outer axes, one bar of shades, and one legend of what is drawn on them."""
-    for place in axes:
-        spec = place.get_subplotspec()
-        if spec.is_first_col():
-            place.set_ylabel("β, along δ₂", fontsize=10)
-        if spec.rowspan.stop == spec.get_gridspec().nrows or spec.colspan.start == len(axes) % 2 == 1:
-            place.set_xlabel("α, along δ₁", fontsize=10)
-    bar = figure.colorbar(axes[0].collections[0], ax=axes, location="bottom", fraction=0.045, aspect=38, pad=0.015)
+    """Names of the axes, one bar of shades, and one legend of what is drawn on the panels."""
+    figure.supxlabel("α, along δ₁", fontsize="medium")
+    figure.supylabel("β, along δ₂", fontsize="medium")
     low, high = levels[0], levels[-1]
-    locator = MaxNLocator(6) if high < 5 * low else LogLocator(subs=(1, 2, 5))
-    ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
-    bar.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
-    bar.ax.minorticks_off()
-    bar.ax.tick_params(labelsize=9)
-    bar.set_label(label, fontsize=10)
+    locator = MaxNLocator(4) if high < 5 * low else LogLocator(subs=(1, 2, 5))
+    ticks = {tick: f"{tick:.3g}" for tick in locator.tick_values(low, high) if low <= tick <= high}
+    draw_bar(figure, axes, label, (low, high), ticks, levels)
     drawn = dict(zip(contours.marks, (DISC, STAR), strict=False))
     drawn |= {} if contours.rise is None else {f"{contours.rise:g} nats above the {contours.around}": RIM}
     if contours.paths is not None:

@@ -412,7 +412,7 @@ def unlearned(
     predictions: pd.DataFrame,
     leading: str,
     gains: Mapping[str, float] | None = None,
-    words: pd.DataFrame | None = None,
+    words: pd.DataFrame | Missing = (),
 ) -> dict[str, str]:
     """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`.
 
@@ -434,7 +434,7 @@ def unlearned(
     reasons = {}
     for (encoder, task, size), of_models in models.groupby(["encoder", "task", "examples"], sort=False):
         predicted = predictions[predictions["address"].isin(of_models["address"])]
-        bag = pd.DataFrame() if words is None or words.empty else words.query("task == @task and examples == @size")
+        bag = words.query("task == @task and examples == @size") if len(words) else words
         if why := _why_unlearned(of_models, predicted, (gains or {}).get(task), bag):
             sizes = [None, size] if size == largest[encoder, task] else [size]
             encoders = ["", encoder] if encoder == leading else [encoder]
@@ -443,7 +443,7 @@ def unlearned(
     return reasons
 
 
-def _why_unlearned(models: pd.DataFrame, predicted: pd.DataFrame, gain: float | None, words: pd.DataFrame) -> str:
+def _why_unlearned(models: pd.DataFrame, predicted: pd.DataFrame, gain: float | None, words: Record) -> str:
     """The rest of a sentence about one training set; empty where it was learned."""
 
     def said(above: Interval, what: str) -> str:
@@ -455,7 +455,7 @@ def _why_unlearned(models: pd.DataFrame, predicted: pd.DataFrame, gain: float | 
     margin = LEARNED if gain is None else OF_GAIN * gain
     above = score(predicted, minus_null=True).cut(least - null, 1 - null)
     if above.low > margin + ROUNDING:
-        over = None if words.empty else score(predicted, words).cut(least - 1, 1 - least)
+        over = score(predicted, words).cut(least - 1, 1 - least) if len(words) else None
         if over is None or over.low > ROUNDING:
             return ""
         return f"was not clearly learned: {said(over, 'that of a bag of words')}"

@@ -218,21 +218,20 @@ class Run:
 
     # --- exhibits and claims ------------------------------------------------------------------------------------------
 
-    def gate(self, models: Record, predictions: Record, gains: Mapping | None = None, words: Record = None) -> None:
+    def gate(self, models: Record, predictions: Record, gains: Mapping | None = None, words: Record = ()) -> None:
         """Find the tasks that the ordinary ones of `models` did not learn (`judging.unlearned`; without words, the null
         rate alone decides), say so on the page, and leave them out of all claims.
         """
         if missing := [one for one in (models, predictions) if isinstance(one, Missing)]:
             display(Markdown(f"*It is not known what was learned*: {missing[0].sentence}."))
             return
-        words = None if isinstance(words, Missing) else words
         self.excluded = judging.unlearned(judging.ordinary(models), predictions, self.settings.encoder, gains, words)
         reasons = "; ".join(dict.fromkeys(self.excluded.values()))
         all_learned = "All tasks were learned, so all are judged."
         display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
 
     def figure(
-        self, title: str, drawing: Drawing | Missing | None, caption: str, if_empty: str = NOTHING, key: str = ""
+        self, title: str, drawing: Drawing | Record, caption: str, if_empty: str = NOTHING, key: str = ""
     ) -> None:
         """Save a picture into the run's folder and show it; where there is nothing to draw, say why.
 
@@ -248,7 +247,7 @@ class Run:
         """As `figure`, a table: tidy, with the `columns` that the page prints and their `formats`
         (`exhibits.table_html`), or what is `shown` in another shape.
         """
-        if isinstance(table, Missing) or table is None or table.empty:
+        if not len(table):
             why = f"{title} is not here: {table.sentence if isinstance(table, Missing) else if_empty}."
             self.log(why)
             display(Markdown(why))

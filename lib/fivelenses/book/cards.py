@@ -22,7 +22,6 @@ TEMPLATES = Environment(
     autoescape=select_autoescape(),
     undefined=StrictUndefined,
 )
-TEMPLATES.filters["kind"] = lambda outcome: outcome.replace(" ", "-")
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = dict(zip(judging.OUTCOMES, "●✕◐○–", strict=True))
 CONTROLS = {
@@ -89,7 +88,7 @@ def render(template: str, **content) -> str:
 def as_cards(claims: Iterable[Sequence[View]]) -> str:
     """Claims, each with the views of its runs, as HTML, folded to their first line."""
     cards = [(views, axes(views[0].claim, [view.verdict for view in views])) for views in claims]
-    functions = {one.__name__: one for one in (sentence, by_value, printed, corrected_end)}
+    functions = {one.__name__: one for one in (sentence, by_value, printed)}
     return render("cards.html", cards=cards, ours=judging.OURS, controls=CONTROLS, twins=TWINS, **functions)
 
 
@@ -139,11 +138,6 @@ def extent(threshold: float, intervals: Sequence[Interval]) -> tuple[float, floa
     low = max(min([least, *(end for _, end in ends)]), least - room)
     high = min(max([most, *(end for _, end in ends)]), most + room)
     return (float(low), float(high)) if low < high else (float(low - room), float(high + room))
-
-
-def corrected_end(group: Group, part: Part) -> float:
-    """The upper end below whose threshold a part fails, at the level corrected for the number of parts."""
-    return part.interval.bounds(1 - (1 - judging.LEVEL) / len(group.parts))[1]
 
 
 def printed(interval: Interval) -> str:

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from fivelenses import judging
 from fivelenses.book.cards import View, as_cards, figure_name, render
 from fivelenses.book.pages import BookRun, findings_of
-from fivelenses.judging import OUTCOMES, REPRODUCED
+from fivelenses.judging import OURS, OUTCOMES, REPRODUCED
 from fivelenses.records import TWIN
 
 PAPERS = {
@@ -23,16 +23,15 @@ PAPERS = {
     "singh2020": "Singh and Giovanardi (2020)",
     "merchant2020": "Merchant et al. (2020)",
 }
-OURS = "This project"  # in the place of a paper
 Matrix = Mapping[str, Mapping[str, Mapping[str, View]]]  # paper to claim to run's title
 
 
 def by_claim(runs: Iterable[BookRun]) -> Matrix:
     """What runs say of each claim, published ones first: papers in the order of `PAPERS`, then what is no paper's."""
-    papers: dict[str, dict[str, dict[str, View]]] = {paper: {} for paper in (*PAPERS.values(), OURS)}
+    papers: dict[str, dict[str, dict[str, View]]] = {paper: {} for paper in (*PAPERS.values(), OURS.capitalize())}
     # Published runs first, so that claims have their runs in the order of the matrix's columns.
     for run in sorted(runs, key=lambda run: (run.committed is None, run.chapter.number)):
-        of_paper = papers[PAPERS.get(run.chapter.paper, OURS)]
+        of_paper = papers[PAPERS.get(run.chapter.paper, OURS.capitalize())]
         record = f"book/records/{run.committed.parent.name}/{run.committed.name}" if run.committed else ""
         for claim, verdict in judging.load(run.folder):
             keys = [key for key in claim.exhibits if (run.folder / f"{key}.parquet").is_file()]
