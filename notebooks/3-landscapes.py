@@ -344,7 +344,7 @@ def by_model(table):
 
 training = by_model(select(cells).query("split == 'train'"))
 planes, seeds = first_seed(training)
-contours = Contours(WAY, rise=RISE, around="end", turnable=True)
+contours = Contours(WAY, rims={"end": RISE}, turnable=True)
 drawing = surfaces(planes, "loss", "panel", label=LOSS, table=training, contours=contours)
 grids = planes.groupby("panel", sort=False)
 for axes, (_, plane) in zip(drawing.figure.axes if len(planes) else (), grids, strict=False):
@@ -888,7 +888,7 @@ panels = zip(shown["task"], shown["group"], strict=True)
 shown = shown.assign(panel=[f"{title(task)}, {group} layers" for task, group in panels])
 planes, seeds = first_seed(shown)
 marks = {"fine-tuned": (START, 0.0), "group rolled back": (BACK, 0.0)}
-look = dict(label=LOSS, table=shown, contours=Contours(marks, RISE, "fine-tuned"))
+look = dict(label=LOSS, table=shown, contours=Contours(marks, rims={"fine-tuned": RISE}))
 run.figure(
     "Figure 7",
     surfaces(planes, "loss", "panel", **look),

@@ -219,11 +219,11 @@ def curves(
     return Drawing(figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
 
 
-def panel_grid(count: int, height: float, columns: int = 2, beside: float = 0.0, **shared: bool):
-    """So many empty panels, each of this height in inches, with room `beside` them for a bar."""
+def panel_grid(count: int, height: float, columns: int = 2, above: float = 0.0, **shared: bool):
+    """So many empty panels, each of this height in inches, with room `above` them for a bar."""
     columns = min(columns, count)
     rows = -(-count // columns)
-    sized = dict(figsize=(WIDTH, height * rows + beside), layout="constrained", squeeze=False)
+    sized = dict(figsize=(WIDTH, height * rows + above), layout="constrained", squeeze=False)
     figure, grid = plt.subplots(rows, columns, **sized, **shared)
     for spare in grid.flat[count:]:
         spare.set_visible(False)
@@ -458,7 +458,7 @@ def heat_maps(
     if not len(table) or not matrices:
         return table[:0]
     height = 0.33 * len(next(iter(matrices.values()))) + 0.6
-    figure, grid = panel_grid(len(matrices), height, beside=0.8, sharey=True)
+    figure, grid = panel_grid(len(matrices), height, above=0.8, sharey=True)
     said = [f"Shaded tables of {label}." if len(matrices) > 1 else f"A shaded table of {label}."]
     for axes, (name, matrix) in zip(grid, matrices.items(), strict=True):
         draw_cells(axes, matrix.astype(float), limits, cells)
@@ -540,15 +540,14 @@ class Contours:
 
     Attributes:
         marks: name to the place (α, β) of a disc, and of a star.
-        rise: nats; a dashed rim where the loss is by so much above that at the mark `around`.
+        rims: dashed, where the loss is by so many nats above that at a mark, by the mark's name.
         paths: states of trainings by panel: `alpha`, `beta`, `plane_alpha`, `plane_beta`, and `control`, a random walk.
         inset: those of these states that are enlarged in a corner.
         turnable: whether a reader can turn the surfaces, too.
     """
 
     marks: Mapping[str, tuple[float, float]]
-    rise: float | None = None
-    around: str = ""
+    rims: Mapping[str, float] = field(default_factory=dict)
     paths: pd.DataFrame | None = None
     inset: pd.DataFrame | None = None
     turnable: bool = False
@@ -575,18 +574,17 @@ def surfaces(
     of_panels = cells.groupby(panels, sort=False)
     grids = {name: rows.pivot(index="beta", columns="alpha", values=value) for name, rows in of_panels}
     levels = contour_levels(cells[value].to_numpy(float), cells[f"{value}_standard_error"].to_numpy(float))
-    figure, axes = panel_grid(len(grids), 2.55 if len(grids) > 1 else 4.2, beside=1.45, sharex=True, sharey=True)
+    figure, axes = panel_grid(len(grids), 2.55 if len(grids) > 1 else 4.2, above=1.45, sharex=True, sharey=True)
+    said = []
     for place, (name, grid) in zip(axes, grids.items(), strict=True):
         place.set_title(name, fontsize=10)
         states = None if contours.paths is None else contours.paths[contours.paths[panels] == name]
         draw_surface(place, grid, levels, contours, states)
         if contours.inset is not None:
             draw_inset(place, grid, levels, contours, states)
-    finish_surfaces(figure, axes, levels, label, contours)
-    said = []
-    for name, grid in grids.items():
         heights = (f"{mark} {grid.loc[beta, alpha]:.2f}" for mark, (alpha, beta) in contours.marks.items())
         said.append(f"{name}: {', '.join(heights)}")
+    finish_surfaces(figure, axes, levels, label, contours)
     alt = f"Surfaces of {label}. {'; '.join(said)}."
     after = turnable(grids, contours.marks, alt) if contours.turnable else ""
     return Drawing(figure, table, alt, after)
@@ -609,11 +607,11 @@ def draw_surface(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: C
     shown = np.ma.masked_invalid(values.clip(levels[0], levels[-1]))
     axes.contourf(*places, shown, levels, norm=BoundaryNorm(levels, colormaps[SURFACE].N), cmap=SURFACE)
     axes.contour(*places, shown, levels, colors="white", linewidths=0.4, alpha=0.5)
-    if contours.rise is not None:
-        alpha, beta = contours.marks[contours.around]
+    for mark, rise in contours.rims.items():
+        alpha, beta = contours.marks[mark]
         height = grid.loc[beta, alpha]
         if np.isfinite(height):
-            axes.contour(*places, shown, [height + contours.rise], colors="white", linestyles="--", linewidths=1.6)
+            axes.contour(*places, shown, [height + rise], colors="white", linestyles="--", linewidths=1.6)
     rows, columns = np.nonzero(~np.isfinite(values))
     axes.plot(grid.columns[columns], grid.index[rows], "x", color="#444444", markersize=4)
     limits = axes.get_xlim(), axes.get_ylim()  # a path that leaves the surface does not widen its axes
@@ -658,7 +656,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
     ticks = {tick: f"{tick:.3g}" for tick in locator.tick_values(low, high) if low <= tick <= high}
     draw_bar(figure, axes, label, (low, high), ticks, levels)
     drawn = dict(zip(contours.marks, (DISC, STAR), strict=False))
-    drawn |= {} if contours.rise is None else {f"{contours.rise:g} nats above the {contours.around}": RIM}
+    drawn |= {f"{rise:g} nats above the {mark}": RIM for mark, rise in contours.rims.items()}
     if contours.paths is not None:
         drawn |= {r"the paper's $(d^\alpha, d^\beta)$": PATH, "in the plane": IN_PLANE}
         drawn |= {"random walk": WALK} if (contours.paths["control"] == TWIN).any() else {}

@@ -153,14 +153,9 @@ def printed(interval: Interval) -> str:
     wide = math.isfinite(half) and half > ROUNDING
     size = half if wide else abs(interval.estimate)
     digits = min((1 if wide else 2) - math.floor(math.log10(size)), 4) if size > ROUNDING else 0
-    estimate, low, high = (_rounded(number, digits) for number in (interval.estimate, *interval.bounds()))
+    numbers = (round(number, digits) for number in (interval.estimate, *interval.bounds()))
+    estimate, low, high = (f"{one:z,.{max(digits, 0)}f}".replace("-", "−").replace("inf", "∞") for one in numbers)
     return f"{CENSORED.get(interval.bounded, '')}{estimate} [{low}, {high}]"
-
-
-def _rounded(number: float, digits: int) -> str:
-    if math.isinf(number):
-        return "∞" if number > 0 else "−∞"
-    return f"{round(number, digits):z,.{max(digits, 0)}f}".replace("-", "−")
 
 
 def sentence(verdict: Verdict, unit: str = "group") -> str:
