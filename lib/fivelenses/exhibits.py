@@ -38,7 +38,6 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
 from scipy.optimize import isotonic_regression
 
-from fivelenses.files import written_beside
 from fivelenses.judging import listed, title
 from fivelenses.records import CONTROLS, FUNCTIONAL_TWIN, SHUFFLED, TWIN, Missing
 
@@ -668,13 +667,13 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
 
 def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:
     """A piece of a page in which a reader turns surfaces of the logarithm of the value, all on one scale."""
-    logs = {name: np.log10(grid.to_numpy(float).clip(FLOOR)) for name, grid in grids.items()}
+    logs = {name: np.log10(grid.where(np.isfinite).clip(FLOOR).to_numpy(float)) for name, grid in grids.items()}
     low = min(np.nanmin(log) for log in logs.values())
     reach = max(np.nanmax(log) for log in logs.values()) - low or 1.0
     drawn = []
     for name, grid in grids.items():
         heights = ((logs[name] - low) / reach).round(3).astype(object)
-        heights[~np.isfinite(grid.to_numpy(float))] = None
+        heights[np.isnan(logs[name])] = None
         rows, columns = grid.index, grid.columns
         places = {mark: (rows.get_loc(beta), columns.get_loc(alpha)) for mark, (alpha, beta) in marks.items()}
         axes = {"alphas": columns.to_numpy().round(3).tolist(), "betas": rows.to_numpy().round(3).tolist()}
@@ -727,12 +726,10 @@ class Exhibit:
         return f'<figure class="exhibit" id="{self.key}">{self.drawing.html}{caption}</figure>{self.drawing.after}'
 
     def save(self, folder: Path) -> None:
-        """Write ``<key>.parquet``, and of a picture ``.png``, beside and renamed."""
-        with written_beside(folder / f"{self.key}.parquet") as place:
-            self.table.to_parquet(place, index=False)
+        """Write ``<key>.parquet``, and of a picture ``.png``."""
+        self.table.to_parquet(folder / f"{self.key}.parquet", index=False)
         if self.drawing is not None:
-            with written_beside(folder / f"{self.key}.png") as place:
-                place.write_bytes(self.drawing.png)
+            (folder / f"{self.key}.png").write_bytes(self.drawing.png)
             plt.close(self.drawing.figure)
 
 

@@ -43,7 +43,6 @@ from pydantic import TypeAdapter
 from scipy.special import stdtrit
 
 from fivelenses import catalogue, tasks
-from fivelenses.files import written_beside
 from fivelenses.records import CONTROLS, FOLDS, TWINS, WHOLE, Missing, select
 from fivelenses.tasks import folds
 
@@ -327,7 +326,7 @@ def _by_model(rows: pd.DataFrame, by: list[str], minus_null: bool = False) -> di
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows]
     wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
     right = wide["score"] - wide["null"] if minus_null else wide["score"]
-    return wide | {"metric": rows["metric"].iloc[0], "weight": _finite(wide["weight"]), "score": _finite(right)}
+    return wide | {"metric": rows["metric"].iloc[0], "score": _finite(right)}
 
 
 def _without_folds(side: Mapping) -> tuple[np.ndarray, np.ndarray]:
@@ -753,8 +752,7 @@ def listed(words: Iterable[str]) -> str:
 def save(claims: Iterable[tuple[Claim, Verdict]], folder: Path) -> None:
     """Write ``claims.json`` into a run's folder: what the claims are, and what became of them."""
     entries = [[asdict(claim), asdict(verdict)] for claim, verdict in claims]
-    with written_beside(folder / "claims.json") as place:
-        place.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+    (folder / "claims.json").write_text(json.dumps(entries, indent=1), encoding="utf-8")
 
 
 def load(folder: Path) -> list[tuple[Claim, Verdict]]:

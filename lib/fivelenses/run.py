@@ -23,7 +23,7 @@ from fivelenses import judging, processes, records
 from fivelenses.book.cards import card
 from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, settings
 from fivelenses.exhibits import Drawing, Exhibit
-from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, records_folder, runs_folder, written_beside
+from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, records_folder, runs_folder
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.records import Identity, Missing
 
@@ -308,8 +308,7 @@ class Run:
             # On another machine `auto` may be another one.
             facts["parameters"]["precision"] = resolved_precision(self.settings.precision, self.settings.device)
         facts["exhibits"] = sorted(one.key for one in self.exhibits)
-        with written_beside(self.folder / "run.json") as place:
-            place.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        (self.folder / "run.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
         lines = "".join(
             f'<li><a href="#claim-{claim.key}"><code>{claim.key}</code></a> {escape(claim.says)} '
             f"<em>{verdict.outcome.capitalize()}</em>.</li>"
