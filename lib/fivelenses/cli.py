@@ -79,19 +79,15 @@ def run(
         raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     number = int(chapter)
     if dry_run:
-        _say_plan(number, [settings(number, profile, **overrides)])
+        from fivelenses import inputs
+
+        typer.echo("\n".join(inputs.dry_run(number, [settings(number, profile, **overrides)])))
         return
     folder = execution.execute(execution.of_chapter(number, profile, overrides), force, typer.echo)
     if page:
         from fivelenses.book import build, pages
 
         typer.echo(f"Its page: {build.build_page(pages.run_here(folder))}")
-
-
-def _say_plan(number: int, runs: list) -> None:
-    from fivelenses.inputs import dry_run
-
-    typer.echo("\n".join(dry_run(number, runs)))
 
 
 @app.command()
@@ -132,6 +128,7 @@ def sweep(
 
     Points whose run is current are not run again: the same command continues where it was interrupted.
     """
+    from fivelenses import inputs
     from fivelenses import sweep as sweeps
 
     if scheduler and (workers or slurm):
@@ -144,7 +141,7 @@ def sweep(
         pending = [point.job.parameters for point in points if point.job.reason]
         typer.echo(f"{len(points)} points, {len(points) - len(pending)} current, {len(pending)} to run")
         if pending:
-            _say_plan(chapter, pending)
+            typer.echo("\n".join(inputs.dry_run(chapter, pending)))
         return
     folder, missing = sweeps.sweep(points, name, retries, workers=workers, scheduler=scheduler, slurm=slurm)
     for point in missing:

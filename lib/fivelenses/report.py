@@ -61,11 +61,11 @@ def report(
     jobs = plan(encoder, profile, tasks, given)
     read = check_encoder(encoder, projections=True)
     shape = f"{counted(read.num_hidden_layers, 'layer')} of width {read.hidden_size}"
-    runs, notes, failures, name = [], [], [], f"{profile}-{encoder.replace('/', '-')}"
     deep = [job for job in jobs if read.num_hidden_layers >= job.parameters.fewest_layers]
-    notes += [f"Chapter {job.chapter.number} is left out: it needs more layers." for job in jobs if job not in deep]
+    notes = [f"Chapter {job.chapter.number} is left out: it needs more layers." for job in jobs if job not in deep]
     own_tasks = [job.chapter.number for job in deep if tasks and "tasks" not in job.overrides]
     notes += [f"Chapter {number} keeps its own tasks." for number in own_tasks]
+    runs, failures, name = [], [], f"{profile}-{encoder.replace('/', '-')}"
     for line in (f"{encoder}: {shape}", *notes):
         log(line)
     for job in deep:

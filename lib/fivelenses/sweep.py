@@ -65,7 +65,7 @@ def _cell(value):
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) -> tuple[Path, dict[str, str]]:
+def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) -> tuple[Path, list[str]]:
     """Run a chapter at every point whose run is not current, and gather all exhibits and claims in two tables.
 
     Args:
@@ -74,7 +74,7 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
         cluster: where the points run, see `connect`; on this machine by default.
 
     Returns:
-        The sweep's folder, and why a point has no run, by its name.
+        The sweep's folder, and the names of points that have no run.
     """
     job, places = points[0].job, json.dumps(sorted(point.job.place.name for point in points))
     name = name or f"{job.chapter.slug}-{job.profile}-{hashlib.sha256(places.encode()).hexdigest()[:8]}"
@@ -89,9 +89,10 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
         partial.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     current = len(points) - len(pending)
     print(f"sweep {name}: {len(points)} points, {current} current, {len(pending)} to run", flush=True)
-    reasons = _run(pending, folder, retries, **cluster) if pending else {}
+    if pending:
+        _run(pending, folder, retries, **cluster)
     # What counts is what is on the disk: a point that was done before its worker was lost is done.
-    missing = {point.name: reasons.get(point.name, "it has no run") for point in pending if point.job.reason}
+    missing = [point.name for point in pending if point.job.reason]
     if complete := [point for point in points if point.name not in missing]:
         collect(complete, folder)
     where = f"; their exhibits are in {folder}" if complete else ""
@@ -103,7 +104,7 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
 def connect(
     points: int, gpu: bool, workers: int | None = None, scheduler: str | None = None, slurm: str | None = None
 ) -> Iterator:
-    """A client of a cluster's workers, for so many points that use a GPU or not.
+    """A client of a cluster's workers, for so many points that may use a GPU or not.
 
     Args:
         workers: processes of this machine, by default one per GPU or two cores; or Slurm jobs, by default at most 8.
@@ -121,7 +122,7 @@ def connect(
             cluster.adapt(minimum_jobs=1, maximum_jobs=min(points, workers or 8), target_duration="100ms")
             yield client
     else:
-        usual = torch.cuda.device_count() if gpu else max(1, joblib.cpu_count() // 2)
+        usual = (torch.cuda.device_count() if gpu else 0) or max(1, joblib.cpu_count() // 2)
         with processes.workers(min(points, workers or usual)) as client:
             yield client
 
@@ -146,15 +147,14 @@ def _slurm(options: str, gpu: bool):
         raise RunError(f"No Slurm job can be made of {options!r}: {' '.join(str(error).split())[:300]}") from error
 
 
-def _run(points: Sequence[Point], folder: Path, retries: int, **cluster) -> dict[str, str]:
-    """Run every point; by name, why one failed."""
+def _run(points: Sequence[Point], folder: Path, retries: int, **cluster) -> None:
+    """Run every point, and say what became of it."""
     from distributed import as_completed
 
     environment = {name: value for name, value in os.environ.items() if name.startswith("FIVELENSES_")}
     places = {"HOME": project_folder(), "RUNS": runs_folder(), "STORE": store_folder()}
     environment |= {f"FIVELENSES_{name}": str(place) for name, place in places.items()}
-    gpu = torch.cuda.is_available() and points[0].job.parameters.device != "cpu"
-    reasons, started = {}, time.monotonic()
+    gpu, started = points[0].job.parameters.device != "cpu", time.monotonic()
     with connect(len(points), gpu, **cluster) as client:
         print(f"dashboard: {client.dashboard_link}", flush=True)
         futures = client.map(run_point, points, folder=folder, environment=environment, retries=retries, pure=False)
@@ -168,12 +168,11 @@ def _run(points: Sequence[Point], folder: Path, retries: int, **cluster) -> dict
             for done, future in enumerate(as_completed(futures), 1):
                 if future.status == "cancelled":
                     raise RunError("The cluster went away: the same command continues with what is left.")
-                name, error = names[future], future.exception()
-                if error is not None:
-                    reasons[name] = " ".join(str(error).split()) or type(error).__name__
-                outcome = f"done in {future.result():.0f} s" if error is None else f"failed: {reasons[name]}"
-                print(f"{name}: {outcome} ({done} of {len(points)})", flush=True)
-    return reasons
+                if error := future.exception():
+                    outcome = f"failed: {' '.join(str(error).split()) or type(error).__name__}"
+                else:
+                    outcome = f"done in {future.result():.0f} s"
+                print(f"{names[future]}: {outcome} ({done} of {len(points)})", flush=True)
 
 
 def run_point(point: Point, folder: Path, environment: Mapping[str, str]) -> float:
@@ -226,12 +225,9 @@ def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
         renamed = table.rename(columns={name: f"table_{name}" for name in first})
         whole.append(pd.concat([pd.DataFrame(first, index=table.index), renamed], axis=1))
     table = pd.concat(whole, ignore_index=True)
-    for name in table:
-        filled = [part[name] for part in whole if name in part and part[name].notna().any()]
-        if filled and all(map(pd.api.types.is_numeric_dtype, filled)):
-            table[name] = pd.to_numeric(table[name])
-        else:
-            table[name] = table[name].map(_text).astype("object")
+    for name in table.columns[table.dtypes.map(pd.api.types.is_object_dtype)]:  # not of one type
+        numeric = table[name].dropna().map(pd.api.types.is_number).all()
+        table[name] = pd.to_numeric(table[name]) if numeric else table[name].map(_text)
     return table
 
 
