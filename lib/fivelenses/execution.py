@@ -74,14 +74,10 @@ class Job:
             raise RunError(f"{slug}.ipynb and {slug}.py differ, or one is missing: run `make pair`.")
         try:
             facts = json.loads((self.place / "run.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return "there is no run"
-        except ValueError:
-            return "its run.json is damaged"
-        if facts.get("digest") != self.digest:
-            return "its code, parameters, encoders or records have changed since"
-        broken = files.damaged(self.place, facts["files"])
-        return f"its {broken[0]} is damaged" if broken else ""
+        changed = "its code, parameters, encoders or records have changed since"
+        return "" if facts.get("digest") == self.digest else changed
 
 
 def of_chapter(number: int, profile: str, overrides: Mapping | None = None) -> Job:
@@ -97,8 +93,8 @@ def of_chapter(number: int, profile: str, overrides: Mapping | None = None) -> J
 def of_records(committed: Path) -> Job:
     """The page of committed records; one that is not as it was written is refused."""
     facts = json.loads((committed / "run.json").read_text(encoding="utf-8"))
-    if broken := files.damaged(committed, facts["files"]):
-        raise RunError(f"The file {broken[0]} in {committed} is not as it was written: take it from git again.")
+    if files.checksums(committed) != facts["files"]:
+        raise RunError(f"The files in {committed} are not as they were written: take them from git again.")
     chapter = CHAPTERS[facts["chapter"]]
     parameters = chapter.parameters(**facts["parameters"])
     return Job(chapter, facts["profile"], parameters, {}, committed_page(committed), committed)
@@ -159,11 +155,11 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
 
 
 def _complete_facts(job: Job, folder: Path, digest: str) -> None:
-    """Add to a run's facts its digest and those of its files; of a published run, what measuring took."""
+    """Add to a run's facts its digest; of a published run, what measuring took."""
     file = folder / "run.json"
     if not file.is_file():
         raise RunError(f"Chapter {job.chapter.number} ended without run.finish(): its last cell has to call it.")
-    facts = json.loads(file.read_text(encoding="utf-8")) | {"digest": digest, "files": files.checksums(folder)}
+    facts = json.loads(file.read_text(encoding="utf-8")) | {"digest": digest}
     if job.committed is not None:
         published = json.loads((job.committed / "run.json").read_text(encoding="utf-8"))
         # Making the page from records says nothing of these.

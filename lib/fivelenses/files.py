@@ -4,12 +4,11 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 # By these a runner says to a notebook where it writes, and which committed records it reads.
 RUN_FOLDER_VARIABLE, RECORDS_VARIABLE = "FIVELENSES_RUN_FOLDER", "FIVELENSES_RECORDS"
-CHECKED = {".parquet", ".png", ".html", ".ipynb"}  # of a run's files, and its claims.json
 FULL_DISK = 10**8  # bytes: a disk on which something could not be written has no more left
 
 
@@ -78,15 +77,8 @@ def sha256(file: Path) -> str:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file of a run that is shown or read again, by name."""
-    files = [file for file in sorted(folder.iterdir()) if file.suffix in CHECKED or file.name == "claims.json"]
-    return {file.name: sha256(file) for file in files}
-
-
-def damaged(folder: Path, expected: Mapping[str, str]) -> list[str]:
-    """The files of a run that are missing or not what they were."""
-    now = checksums(folder)
-    return [name for name, one in expected.items() if now.get(name) != one]
+    """The SHA-256 of every record in a folder, by the name of its file."""
+    return {file.name: sha256(file) for file in sorted(folder.glob("*.parquet"))}
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -215,8 +215,8 @@ class Identity:
 
     function: str
     code: str
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    checkpoints: tuple[str, ...] = ()
+    parameters: Mapping[str, object]
+    checkpoints: tuple[str, ...]
 
     @property
     def digest(self) -> str:

@@ -9,7 +9,7 @@ from tests.homes import make_home
 from fivelenses import execution, records
 from fivelenses.book import pages
 from fivelenses.chapters import settings
-from fivelenses.files import checksums, damaged
+from fivelenses.files import checksums
 from fivelenses.records import Identity, Record
 
 FACTS = {"seconds": 1.0, "tables": 1, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
@@ -55,4 +55,4 @@ def test_a_stamp_marks_published_records_as_of_todays_code_and_leaves_their_numb
     assert pages.stamp(1) == [place]
     stamped = records.read(place / "heights.parquet")
     assert stamped.identity.code == "new heights" and stamped.table.equals(measured["heights"].table)
-    assert not damaged(place, json.loads((place / "run.json").read_text())["files"])
+    assert json.loads((place / "run.json").read_text())["files"] == checksums(place)
