@@ -151,9 +151,9 @@ def toy_checkpoint(toy_specification, session_store):
 @pytest.fixture
 def chapter(tmp_path, monkeypatch):
     """Chapter 1 with a notebook of three cells in a home of its own."""
-    from fivelenses.chapters import find_chapter
+    from fivelenses.chapters import CHAPTERS
     from tests import homes
 
     homes.make_home(tmp_path, monkeypatch)
     homes.write_notebook(homes.BEGIN, "run.finish()")
-    return find_chapter(1)
+    return CHAPTERS[1]

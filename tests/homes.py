@@ -6,7 +6,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from fivelenses.chapters import find_chapter
+from fivelenses.chapters import CHAPTERS
 from fivelenses.files import project_folder
 
 BEGIN = "from fivelenses.run import begin\nrun = begin(1, globals())"
@@ -28,6 +28,6 @@ def write_notebook(*cells: str, parameters: str = 'profile = "tiny"') -> None:
     made += [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
     made += [nbformat.v4.new_code_cell(cell.strip()) for cell in cells]
     notebook = nbformat.v4.new_notebook(cells=made, metadata=KERNEL)
-    place = find_chapter(1).notebook
+    place = CHAPTERS[1].notebook
     nbformat.write(notebook, place)
     jupytext.write(notebook, place.with_suffix(".py"), fmt="py:percent")

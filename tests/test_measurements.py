@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fivelenses import processes, records
-from fivelenses.chapters import find_chapter, settings
+from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.records import Identity, Missing, Record
@@ -36,7 +36,7 @@ def run(tmp_path, monkeypatch):
     calls.clear()
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(records, "measuring_code", lambda module: "c0de")
-    chapter = replace(find_chapter(1), measures=(__name__,))
+    chapter = replace(CHAPTERS[1], measures=(__name__,))
     return Run(chapter, "tiny", settings(1, "tiny", seeds=[1, 2]), tmp_path)
 
 

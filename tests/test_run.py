@@ -8,7 +8,7 @@ import torch
 
 from fivelenses import execution
 from fivelenses import run as running
-from fivelenses.chapters import find_chapter, settings
+from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.run import Run
 
 MODELS = pd.DataFrame({"encoder": "toy-bert/seed-0", "task": ["rte", "sst2"], "seed": 0, "examples": 9, "epochs": 1.0})
@@ -31,7 +31,7 @@ def shown(monkeypatch):
 
 @pytest.fixture
 def run(tmp_path):
-    return Run(find_chapter(1), "tiny", settings(1, "tiny"), tmp_path)
+    return Run(CHAPTERS[1], "tiny", settings(1, "tiny"), tmp_path)
 
 
 def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
@@ -58,7 +58,7 @@ def test_what_was_not_learned_is_said_and_takes_no_part(run, shown):
 
 def test_what_automatic_precision_was_here_is_kept(tmp_path, shown, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
-    Run(find_chapter(1), "tiny", settings(1, "tiny", precision="auto"), tmp_path).finish()
+    Run(CHAPTERS[1], "tiny", settings(1, "tiny", precision="auto"), tmp_path).finish()
     assert json.loads((tmp_path / "run.json").read_text())["parameters"]["precision"] == "bfloat16"
 
 

@@ -392,9 +392,8 @@ class Singh2020(ChapterParameters):
 
     def probed(self, sizes: Mapping[str, list[int]]) -> list[dict]:
         """What is probed of each task: its sizes, and the tokens that its texts are cut to."""
-        lengths = [self.schedule_of(task, self.encoder).max_length for task in self.tasks]
-        each = zip(self.tasks, lengths, strict=True)
-        return [{"task": task, "sizes": sizes[task], "max_length": length} for task, length in each]
+        lengths = {task: self.schedule_of(task, self.encoder).max_length for task in self.tasks}
+        return [{"task": task, "sizes": sizes[task], "max_length": length} for task, length in lengths.items()]
 
     def reinitialised(self, depth: int) -> list[int]:
         """The numbers of layers re-initialised from the top of an encoder of this depth, 0 and all among them."""
@@ -630,13 +629,6 @@ CHAPTERS = {
 }
 
 
-def find_chapter(number: int) -> Chapter:
-    """The chapter of that number; a number that none has is refused."""
-    if number not in CHAPTERS:
-        raise ParameterError(f"There is no chapter {number!r}: there is {', '.join(map(str, CHAPTERS))}.")
-    return CHAPTERS[number]
-
-
 def chapters_on(profile: str) -> list[Chapter]:
     """The chapters that have a profile; one that does not exist is refused."""
     if profile not in PROFILES:
@@ -650,7 +642,9 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     Another `encoder` alone is compared, and its independent one has its shape and random weights, unless the overrides
     name others. Refused: a chapter, profile or parameter that does not exist, or a value that does not fit.
     """
-    chapter, overrides = find_chapter(number), {name: one for name, one in overrides.items() if one is not None}
+    if number not in CHAPTERS:
+        raise ParameterError(f"There is no chapter {number!r}: there is {', '.join(map(str, CHAPTERS))}.")
+    chapter, overrides = CHAPTERS[number], {name: one for name, one in overrides.items() if one is not None}
     if chapter not in chapters_on(profile):
         raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
     file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields

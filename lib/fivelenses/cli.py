@@ -17,11 +17,11 @@ try:
     import typer
     from typer import Argument, Option
 
-    from fivelenses.chapters import chapters_on, parse_parameters, settings
+    from fivelenses.chapters import CHAPTERS, chapters_on, parse_parameters, settings
 except ModuleNotFoundError:
     sys.exit("fivelenses: the command needs `pip install 'fivelenses[book]'`; without it there are the lenses alone.")
 
-Chapter = Annotated[int, Argument(help="The chapter's number.")]
+Chapter = Annotated[int, Argument(min=min(CHAPTERS), max=max(CHAPTERS), help="The chapter's number.")]
 Profile = Annotated[str, Option(help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")]
 VALUES = "name=value, as often as you like; tasks=./own.csv reads a table of your own."
 Parameters = Annotated[list[str], Option("-p", "--parameter", help=VALUES)]

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from fivelenses import records, tasks
-from fivelenses.chapters import ChapterParameters, ParameterError, check_device, find_chapter
+from fivelenses.chapters import CHAPTERS, ChapterParameters, ParameterError, check_device
 from fivelenses.checkpoints.store import Store
 from fivelenses.comparison import check_tokens
 from fivelenses.exhibits import counted
@@ -176,7 +176,7 @@ def _time(number: int, work: float) -> str:
     leading = [facts for file in files if (facts := json.loads(file.read_text("utf-8")))["leads"]]
     if not leading:
         return "no published run of this chapter says how long it takes"
-    published = find_chapter(number).parameters(**leading[0]["parameters"])
+    published = CHAPTERS[number].parameters(**leading[0]["parameters"])
     times = work / sum(row["work"] for row in _models(published))
     took = timedelta(seconds=round(leading[0]["seconds"] + leading[0]["training_seconds"]))
     here = timedelta(minutes=max(1, round(times * took / timedelta(minutes=1))))

@@ -21,7 +21,7 @@ from myst_nb import glue
 
 from fivelenses import judging, processes, records
 from fivelenses.book.cards import card
-from fivelenses.chapters import Chapter, ChapterParameters, check_device, find_chapter, settings
+from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, check_device, settings
 from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, records_folder, runs_folder
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
@@ -327,7 +327,7 @@ def begin(number: int, namespace: Mapping) -> Run:
 
     Refused: a parameter that does not exist or fit, and a GPU asked for where there is none.
     """
-    chapter, committed = find_chapter(number), os.environ.get(RECORDS_VARIABLE)
+    chapter, committed = CHAPTERS[number], os.environ.get(RECORDS_VARIABLE)
     if committed:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         parameters, profile = chapter.parameters(**facts["parameters"]), facts["profile"]

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from fivelenses import catalogue, judging, papers, records
 from fivelenses.book.cards import by_value, render
-from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, find_chapter, settings
+from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, settings
 from fivelenses.execution import EXECUTED, code_cells, committed_page, of_chapter
 from fivelenses.exhibits import Typographic, table_html
 from fivelenses.files import RunError, checksums, folder_beside, records_folder, runs_folder, written_beside
@@ -125,7 +125,7 @@ def commit(number: int, name: str, measured: Mapping[str, records.Record], facts
     """Write records, by the names of their files, and their ``run.json`` where published runs lie, in the place of the
     run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay.
     """
-    place = records.committed_folder() / name / find_chapter(number).slug
+    place = records.committed_folder() / name / CHAPTERS[number].slug
     with folder_beside(place) as partial:
         for measurement, record in measured.items():
             records.write(partial / f"{measurement}.parquet", record)
@@ -140,7 +140,7 @@ def stamp(number: int) -> list[Path]:
     folders of their runs. For a change of code that changes no number: the chapter on the toy world has to give equal
     tables before and after, which whoever asks for this has seen.
     """
-    chapter = find_chapter(number)
+    chapter = CHAPTERS[number]
     folders = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
     for folder in folders:
         for file in sorted(folder.glob("*.parquet")):
