@@ -15,7 +15,8 @@ from fivelenses.files import project_folder
 
 # Arguments of the command line, and a part of the sentence that answers them. {folder} is an empty folder.
 COMMANDS = [
-    ("run 99", "There is no chapter 99: there is 1, 2"),
+    ("run 99", "Invalid value for 'chapter'"),
+    ("train 99", "Invalid value for 'chapter'"),
     ("run all -p seeds=[1]", "Parameters, --dry-run and --page go with one chapter"),
     ("run all --profile huge", "There is no profile 'huge': choose among tiny, small, paper"),
     ("run 7 --profile paper", "Chapter 7 has no profile 'paper': it has tiny, small"),

@@ -23,7 +23,7 @@ PROFILES = ("tiny", "small", "paper")
 
 
 class ParameterError(ValueError):
-    """A parameter, profile or chapter that does not exist or does not fit."""
+    """A parameter or profile that does not exist or does not fit."""
 
 
 # --- kinds of values --------------------------------------------------------------------------------------------------
@@ -640,10 +640,8 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     """A chapter's parameters: the profile's values, with those overrides that are not None instead.
 
     Another `encoder` alone is compared, and its independent one has its shape and random weights, unless the overrides
-    name others. Refused: a chapter, profile or parameter that does not exist, or a value that does not fit.
+    name others. Refused: a profile or parameter that does not exist, or a value that does not fit.
     """
-    if number not in CHAPTERS:
-        raise ParameterError(f"There is no chapter {number!r}: there is {', '.join(map(str, CHAPTERS))}.")
     chapter, overrides = CHAPTERS[number], {name: one for name, one in overrides.items() if one is not None}
     if chapter not in chapters_on(profile):
         raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")

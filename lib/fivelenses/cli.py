@@ -9,7 +9,7 @@ import signal
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fivelenses.files import RunError
 
@@ -59,7 +59,7 @@ def main(version: Annotated[bool, Option("--version", help="Print the version an
 
 @app.command()
 def run(
-    chapter: Annotated[str, Argument(help="A chapter's number, or `all`.")],
+    chapter: Annotated[Literal["all", *map(str, CHAPTERS)], Argument(help="A chapter's number, or `all`.")],
     profile: Profile = "tiny",
     parameter: Parameters = (),
     dry_run: DryRun = False,
@@ -75,8 +75,6 @@ def run(
             raise ValueError("Parameters, --dry-run and --page go with one chapter: name its number.")
         execution.execute_all([execution.of_chapter(one.number, profile) for one in chapters_on(profile)], force)
         return
-    if not chapter.isdecimal():
-        raise ValueError(f"A chapter is a number or `all`, not {chapter!r}.")
     number = int(chapter)
     if dry_run:
         from fivelenses import inputs
