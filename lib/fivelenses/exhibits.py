@@ -204,14 +204,12 @@ def curves(
         axes.set(xlabel="", ylabel=y_label if axes.get_subplotspec().is_first_col() else "")
         ends[axes] = rows[x].max(), names | names_of_nulls
     figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
-    for axes in ends:
+    for axes, (last, names) in ends.items():
         if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
             axes.set_ylim(bottom=layout.bottom)
-    if layout.ends or not layout.panels:
-        for axes, (last, names) in ends.items():
-            if names:
-                label_ends(axes, last, names, height)
-    else:
+        if names and (layout.ends or not layout.panels):
+            label_ends(axes, last, names, height)
+    if layout.panels and not layout.ends:
         kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
         legend(figure, handles_of({} if layout.panels == by else found, kinds, lines))
@@ -236,11 +234,10 @@ def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: 
     if rows.empty:
         return {}, []
     parts = [column for column in (layout.each or by, layout.dashes) if column]
-    if layout.each:
-        rows = rows.groupby(list(dict.fromkeys([by, *parts, x])), sort=False, as_index=False)[y].mean()
     colours, markers = ({key: look[one] for key, look in found.items()} for one in (0, 1))
     drawn = dict(hue=by, hue_order=list(found), palette=colours, legend=False)
     if layout.each:
+        rows = rows.groupby(list(dict.fromkeys([by, *parts, x])), sort=False, as_index=False)[y].mean()
         drawn |= dict(units=layout.each, estimator=None, linewidth=1.4)
     else:
         drawn |= dict(errorbar=("pi", 100), err_kws=dict(alpha=0.18, linewidth=0))
