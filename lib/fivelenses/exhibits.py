@@ -223,7 +223,7 @@ def panel_grid(count: int, height: float, columns: int = 2, above: float = 0.0, 
     sized = dict(figsize=(WIDTH, height * rows + above), layout="constrained", squeeze=False)
     figure, grid = plt.subplots(rows, columns, **sized, **shared)
     for spare in grid.flat[count:]:
-        spare.set_visible(False)
+        spare.remove()
     return figure, list(grid.flat[:count])
 
 

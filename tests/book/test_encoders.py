@@ -29,7 +29,7 @@ def script():
 def published(folder, **tables):
     """The folder of a run with these records."""
     for name, rows in tables.items():
-        records.write(folder / f"{name}.parquet", Record(pd.DataFrame(rows), Identity(name, "code"), {}))
+        records.write(folder / f"{name}.parquet", Record(pd.DataFrame(rows), Identity(name, "code", {}, ()), {}))
     return folder
 
 

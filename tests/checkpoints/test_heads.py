@@ -70,7 +70,7 @@ def test_rows_by_example_add_up_to_the_score_and_the_null_rate(trained):
     rows, manifest = by_example([trained]), trained.manifest
     above = judging.score(rows, minus_null=True)
     assert above.estimate == pytest.approx(trained.score - manifest["null_rate"], abs=1e-6)
-    assert above.models == 1 and above.examples == len(rows)
+    assert above.models == 1
     if rows["metric"][0] == "matthews":
         assert score("matthews", rows["predicted"], rows["label"]) == pytest.approx(trained.score, abs=1e-6)
         return
