@@ -63,7 +63,7 @@ run = begin(6, globals())
 # ## The setting
 #
 # The models are those of [chapter 1](/published/1-attention-svcca.ipynb): one pre-trained encoder,
-# fine-tuned on several tasks with several seeds.
+# fine-tuned on one task or several, with several seeds.
 
 # %% tags=["hide-input"]
 models = run.measure("models", each="task")
@@ -433,7 +433,7 @@ def agreement_of_outputs(rows):
 
 # %% [markdown]
 # For two lenses we average the correlations of their measures. Intervals cover tasks and seeds, not
-# layers: two arbitrary orders of six layers often correlate by chance.
+# layers: two arbitrary orders of few layers often correlate by chance.
 
 # %% tags=["hide-input"]
 lenses = between_lenses(whole)
