@@ -55,6 +55,13 @@ def test_a_dry_run_refuses_a_folder_without_an_encoder_and_counts_no_models_of_o
     assert not any("models to train" in line or "times" in line for line in lines)
 
 
+def test_a_dry_run_names_every_table_that_a_mirror_lacks(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIVELENSES_MIRROR", str(tmp_path))
+    text = described("run", "6", "--profile", "small", "-p", "encoder=toy-bert/seed-0", "-p", "tasks=[rte,mrpc]")
+    assert re.findall(r"data: (\w+) from the mirror: missing \(", text) == ["RTE", "MRPC", "Parsing"]
+    assert "RTE: 3 models to train" in text and "MRPC: 3 models to train" in text
+
+
 def test_a_model_of_two_points_of_a_sweep_is_counted_once_and_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))

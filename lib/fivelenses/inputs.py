@@ -136,7 +136,10 @@ def _data(parameters: ChapterParameters, name: str) -> str:
     if not mirror():
         place = f"{task.repository} {task.config}".strip()
         return f"{task.title} from the hub, {place}, revision {task.revision}, {task.sizes[split]:,} examples ({split})"
-    return f"{task.title} from the mirror: {tasks.load(name, parameters.source).provenance(split)}"
+    try:
+        return f"{task.title} from the mirror: {tasks.load(name, parameters.source).provenance(split)}"
+    except SourceError as error:
+        return f"{task.title} from the mirror: missing ({error})"
 
 
 @cache
@@ -158,8 +161,9 @@ def _models(parameters: ChapterParameters) -> Iterator[dict]:
         sizes, stored = tasks.find(name).sizes, repeat(False)
         # Elsewhere the table is on the hub, from which a dry run fetches nothing.
         if tasks.find(name).own or parameters.source == "toyworld" or mirror():
-            sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
-            with contextlib.suppress(SourceError):  # the encoder's shape may be known and the encoder not at hand
+            # A table that the mirror lacks is named by `_data`, and an encoder whose shape is known need not be at hand.
+            with contextlib.suppress(SourceError):
+                sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
                 stored = [Store().place(one).is_dir() for one in parameters.specifications_of(name, encoder)]
         trainings = parameters.trainings(name, encoder, sizes["train"], layers)
         for training, is_stored in zip(trainings, stored, strict=False):

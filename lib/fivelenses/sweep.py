@@ -114,7 +114,12 @@ def connect(
     from distributed import Client
 
     if scheduler:
-        with Client(scheduler, timeout=PATIENCE) as client:
+        try:
+            client = Client(scheduler, timeout=PATIENCE)
+        except (OSError, ValueError) as error:
+            advice = "start one with `dask scheduler`, or leave --scheduler out"
+            raise RunError(f"No dask scheduler answers at {scheduler}: {advice}.") from error
+        with client:
             yield client
     elif slurm:
         with _slurm(slurm, gpu) as cluster, Client(cluster) as client:
