@@ -420,7 +420,8 @@ def how_codelengths_change(rows):
 # tree it finds.
 
 # %% tags=["hide-input", "claim"]
-structure = run.measure("structure", of=settings.fine_tuned_on, each="seed", over={"model": names})
+over = {"model": names if settings.structural_sentences else ()}
+structure = run.measure("structure", of=settings.fine_tuned_on, each="seed", over=over)
 
 
 # %% tags=["hide-input"]

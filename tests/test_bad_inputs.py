@@ -45,6 +45,7 @@ COMMANDS = [
     ("run 4 -p depths=-1", "depths: expected at least 0, got -1"),
     ("run 4 -p fractions=0", "fractions: expected more than 0, got 0"),
     ("run 5 -p edge_tasks=[nouns]", "edge_tasks: expected 'pos', 'constituents'"),
+    ("run 5 -p structural_sentences=3", "structural_sentences: expected 0 or at least 4, got 3"),
     ("run 5 -p edge_tasks=[pos]", "codelength_tasks names dependencies, which is not among edge_tasks"),
     ("run 7 -p planted=[cola]", "cola is no task on words"),
     ("train 1 --workers 0", "Invalid value for '--workers'"),

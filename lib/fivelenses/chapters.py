@@ -460,7 +460,7 @@ class Merchant2020(ChapterParameters):
     probe_width: PositiveInt = 256
     probe_seeds: tuple[Seed, ...] = Field(min_length=1, default=(0,))
     codelength_tasks: tuple[EdgeTask, ...] = Field(min_length=1)  # of `edge_tasks`
-    structural_sentences: Annotated[int, Field(ge=4)]  # on which structural probes are trained, at most
+    structural_sentences: NonNegativeInt  # on which structural probes are trained, at most; 0: no such probes
     # Of each input on which similarity is measured, at most.
     similarity_tokens: Annotated[int, Field(ge=3)] = 5000
     similarity_examples: PositiveInt = 1000
@@ -473,6 +473,8 @@ class Merchant2020(ChapterParameters):
         for name in self.codelength_tasks:
             if name not in self.edge_tasks:
                 raise ValueError(f"codelength_tasks names {name}, which is not among edge_tasks")
+        if 0 < self.structural_sentences < 4:
+            raise ValueError(f"structural_sentences: expected 0 or at least 4, got {self.structural_sentences}")
         return self
 
     def encoders_used(self) -> tuple[str, ...]:
