@@ -138,8 +138,8 @@ run.table(
     "fine-tuning went the other way.",
     columns={"measure": "measure", "lens": "lens", "reads": "reads", "more": "more is"}
     | {"least": "here", "control": "null", "null_least": "null here"},
-    formats={"measure": name, "least": "{least:z.2f} to {most:z.2f}"}
-    | {"null_least": "{null_least:z.2f} to {null_most:z.2f}"},
+    formats={"measure": name, "least": "{least:z.3f} to {most:z.3f}"}
+    | {"null_least": "{null_least:z.3f} to {null_most:z.3f}"},
     key="instruments",
 )
 
@@ -451,7 +451,7 @@ run.table(
     columns={"pair": "lenses", "correlation": "rank correlation", "least": "of two measures"}
     | {"models": "models", "given_depth": "given depth"},
     formats={"correlation": "{correlation:z.2f} ({low:z.2f} to {high:z.2f})"}
-    | {"least": "{least:z.2f} to {most:z.2f}"}
+    | {"least": "{least:z.3f} to {most:z.3f}"}
     | {"given_depth": "{given_depth:z.2f} ({given_depth_models} models)"},
     key="lenses",
 )

@@ -54,7 +54,7 @@ COMMANDS = [
     ("sweep 1 --grid tasks=rte seeds=x", "seeds: expected a whole number, got 'x'"),
     ("sweep 1 --grid tasks=rte --name a/b", "sweep's name is made of"),
     ("sweep 1 --grid tasks=rte --scheduler a --workers 2", "without --workers and --slurm"),
-    ("sweep 1 --grid tasks=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers at tcp://127.0.0.1:1: start one"),
+    ("sweep 1 --grid tasks=rte --scheduler tcp://127.0.0.1:1", "No dask scheduler answers at tcp://127.0.0.1:1"),
     ("report nobody/no-such-encoder", "cannot be read"),
     ("report toy-bert/seed-0 --tasks sst3", "There is no task 'sst3': choose among"),
     ("publish 1", "has no current run on small"),

@@ -47,7 +47,7 @@ def test_the_parameters_cell_names_every_parameter_once(number):
 )
 def test_too_few_examples_to_compare_are_refused_before_a_training(number, given):
     with pytest.raises(ValueError, match="of two layers of width 64 needs more than 128: take more examples"):
-        check_inputs(settings(number, "tiny", tasks=["cola", "rte"], **given))
+        check_inputs(settings(number, "tiny", tasks=["cola", "sst2"], **given))
 
 
 @pytest.mark.parametrize(("written", "read"), [("010", 10), ("[010]", [10]), ("[0,1:30]", [0, "1:30"])])
@@ -161,10 +161,10 @@ def test_a_table_is_a_chapters_only_task_with_the_roles_that_it_needs(number, ta
 
 
 def test_sweeps_and_reports_take_tables(tables):
-    found = points(1, "tiny", {"tasks": [ANIMALS, "rte"]})
+    found = points(1, "tiny", {"tasks": [ANIMALS, "sst2"]})
     assert found[0].values["tasks"] == name_of(ANIMALS)
-    jobs = {job.chapter.number: job for job in report.plan("toy-bert/seed-1", tasks=[ANIMALS, "rte"])}
-    assert [catalogue.find(name).title for name in jobs[1].overrides["tasks"]] == ["animals", "RTE"]
+    jobs = {job.chapter.number: job for job in report.plan("toy-bert/seed-1", tasks=[ANIMALS, "sst2"])}
+    assert [catalogue.find(name).title for name in jobs[1].overrides["tasks"]] == ["animals", "SST-2"]
     assert "tasks" not in jobs[3].overrides
 
 

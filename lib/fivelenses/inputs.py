@@ -161,7 +161,7 @@ def _models(parameters: ChapterParameters) -> Iterator[dict]:
         sizes, stored = tasks.find(name).sizes, repeat(False)
         # Elsewhere the table is on the hub, from which a dry run fetches nothing.
         if tasks.find(name).own or parameters.source == "toyworld" or mirror():
-            # A table that the mirror lacks is named by `_data`, and an encoder whose shape is known need not be at hand.
+            # `_data` names a table that the mirror lacks, and an encoder whose shape is known need not be at hand.
             with contextlib.suppress(SourceError):
                 sizes = {split: data.num_rows for split, data in tasks.load(name, parameters.source).splits.items()}
                 stored = [Store().place(one).is_dir() for one in parameters.specifications_of(name, encoder)]
