@@ -21,7 +21,7 @@
 #   the lower third: {glue:text}`svcca_grows_value`).
 #
 # *You need* the {doc}`primer </primer>` and singular value decomposition. *Reading*: 15 minutes.
-# *Running*: 5 minutes on the {term}`toy world` with two cores.
+# *Running*: 2 minutes on the {term}`toy world` with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles

@@ -23,7 +23,7 @@
 # - `weights-move-up`: {glue:text}`weights_move_up_verdict` (movement of the top third of the
 #   layers minus that of the bottom third: {glue:text}`weights_move_up_value`).
 #
-# *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: 6 minutes on the toy
+# *You need* the {doc}`primer </primer>`. *Reading*: 20 minutes. *Running*: 2 minutes on the toy
 # world with two cores.
 
 # %% tags=["parameters", "hide-input"]

@@ -227,8 +227,8 @@ def show_probes(name, key, read, rows, with_paper=""):
     """A table of probes; `with_paper` is the format of the paper's numbers beside ours."""
     table = table_of_probes(rows)
     shown = [one for one in COLUMNS if one in table]
-    forms = {one: f"{{{one}_points:+.1f}}" + with_paper.replace("model", one) for one in shown}
-    forms |= {BASE: forms.get(BASE, "").replace("+", ""), "twin": "{twin_points:+.1f}"}
+    forms = {one: f"{{{one}_points:+z.1f}}" + with_paper.replace("model", one) for one in shown}
+    forms |= {BASE: forms.get(BASE, "").replace("+", ""), "twin": "{twin_points:+z.1f}"}
     shown += ["twin"] * ("twin" in table)
     headers = {one: title(one) for one in shown}
     headers |= {BASE: PRETRAINED, "twin": f"{title(PARSER)}, moved at random"}
@@ -877,7 +877,7 @@ def lost_with_half_kept(rows):
 run.finish()
 
 # %% [markdown]
-# **Limits.** The published runs probed one model per task; other seeds of a probe say nothing about
-# other fine-tunings.
+# **Limits.** The published runs of all-MiniLM and English BERT probed one model per task; other
+# seeds of a probe say nothing about other fine-tunings.
 #
 # Three [exercises](/exercises.md#chapter-5-what-is-kept-and-where-it-changes) go with this chapter.

@@ -17,7 +17,7 @@
 # {glue:text}`lenses_agree_held` pairs (`lenses-agree`: {glue:text}`lenses_agree_verdict`). Each
 # claim is below its exhibit.
 #
-# *You need* chapters 1 to 5, at least their figures. *Reading*: 10 minutes. *Running*: about 4
+# *You need* chapters 1 to 5, at least their figures. *Reading*: 10 minutes. *Running*: about 2
 # minutes on the toy world with two cores, after chapter 1.
 
 # %% tags=["parameters", "hide-input"]
