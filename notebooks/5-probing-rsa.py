@@ -92,12 +92,12 @@ TASKS = (*PAIRS, PARSER)
 # %% [markdown]
 # ## The setting
 #
-# One pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of sentences),
-# question answering (SQuAD, a span of a passage) and dependency parsing (a tree by a biaffine
-# parser, scored by {term}`LAS`). Encoders are also fine-tuned with their bottom layers
-# {term}`frozen`, and with their top layers removed. With several pre-trained encoders, similarity
-# is measured on all of them, everything else on the first. Figures and tables are numbered as in
-# the paper.
+# In the paper one pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of
+# sentences), question answering (SQuAD, a span of a passage) and dependency parsing (a tree by a
+# biaffine parser, scored by {term}`LAS`). Encoders are also fine-tuned with their bottom layers
+# {term}`frozen`, and with their top layers removed. A run may have fewer of these. With several
+# pre-trained encoders, similarity is measured on all of them, everything else on the first. Figures
+# and tables are numbered as in the paper.
 
 # %% tags=["hide-input"]
 whole = models.query("frozen == -1 and truncated == -1")
@@ -557,10 +557,9 @@ similarities = run.measure("similarities", of=all_layers, each=("encoder", "task
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
 rows = with_controls(similarities, "similarity", by="model")
 axes = dict(y_label="RSA to pre-trained", nulls={"null": "permuted"})
-# A record from before there were several seeds has none.
-number = (
-    rows.filter(["model", "pretrained", "seed"]).drop_duplicates().groupby("model").size().max()
-)
+# A record from before there were several seeds has no `tuned_seed`.
+of_models = rows.filter(["model", "pretrained", "tuned_seed"]).drop_duplicates()
+number = of_models.groupby("model").size().max()
 run.figure(
     "Figure 2",
     curves(rows, "similarity", by="model", **axes),
@@ -833,6 +832,7 @@ def lost_at_half(rows, position):
     place="section 5.2, Figure 3",
     printed="MNLI drops with the last two of 12 layers frozen, SQuAD with three or fewer free",
     record=half_lost("frozen"),
+    exhibits=("Figure 3",),
     if_empty=f"{NOT_HALVED} frozen",
     **AT_HALF,
 )
@@ -858,6 +858,7 @@ draw_ablated("Figure 4", "kept", "layers kept", "Score with the first k layers a
     place="section 5.2, Figure 4",
     printed="near the full score by layer 6 of 12; three layers suffice for MNLI, five for SQuAD",
     record=half_lost("kept"),
+    exhibits=("Figure 4",),
     if_empty=f"{NOT_HALVED} kept",
     **AT_HALF,
 )
