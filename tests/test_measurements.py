@@ -37,7 +37,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(records, "measuring_code", lambda module: "c0de")
     chapter = replace(CHAPTERS[1], measures=(__name__,))
-    return Run(chapter, "tiny", settings(1, "tiny", seeds=[1, 2]), tmp_path)
+    return Run(chapter, "tiny", settings(1, "tiny", tasks=["cola", "rte", "sst2"], seeds=[1, 2]), tmp_path)
 
 
 def test_what_was_measured_is_measured_again_for_another_parameter_or_other_code_alone(run, monkeypatch):
