@@ -72,7 +72,7 @@ def build_first_chapter(log: Callable[[str], None] = print) -> Path:
 def last_change() -> float:
     """When a page, a notebook, the library or a run was last changed."""
     root = project_folder()
-    folders = (root / "book", root / "notebooks", root / "lib", runs_folder())
+    folders = (root / "book", root / "notebooks", root / "lib" / "fivelenses", runs_folder())
     files = [root / "_config.yml", root / "_toc.yml", *(file for folder in folders for file in folder.rglob("*.*"))]
     return max(file.stat().st_mtime for file in files if file.suffix != ".pyc" and file.is_file())
 
