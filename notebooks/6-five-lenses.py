@@ -51,10 +51,10 @@ import numpy as np
 import pandas as pd
 
 from fivelenses.exhibits import Cells, Layout, counted, curves, dots, heat_maps
-from fivelenses.judging import OURS, CannotTest, jackknife, over_seeds, title
+from fivelenses.judging import OURS, CannotTest, by_setting, jackknife, over_seeds, title
 from fivelenses.models import thirds
 from fivelenses.papers.measures import BY_KEY, LENSES, MEASURES, lens, name
-from fivelenses.records import TWINS, WHOLE, select
+from fivelenses.records import TWINS, WHOLE, learning_rates, select
 from fivelenses.run import begin
 
 run = begin(6, globals())
@@ -539,43 +539,6 @@ run.table(
 # %% [markdown]
 # ## Why they part
 #
-# Two properties set measures apart: what they read, and whether they know the labels. If one of
-# them is the reason, two measures that are alike in it agree more than two that are not.
-
-
-# %% tags=["hide-input"]
-KINDS = ["alike", "different", "difference"]
-DISTINCTIONS = {
-    "reads_activations": "what they read: a layer's activations, or its parameters",
-    "knows_labels": "whether they know the task's labels",
-}
-table = correlations(whole)
-table = table[table["first"].map(lens) != table["second"].map(lens)]
-found = []
-for distinction in DISTINCTIONS:
-    of_measure = {key: getattr(measure, distinction) for key, measure in BY_KEY.items()}
-    alike = table["first"].map(of_measure) == table["second"].map(of_measure)
-    kind = alike.map({True: "alike", False: "different"}).rename("kind")
-    means = table.groupby([*MODEL, kind], sort=False)["correlation"].mean().unstack("kind")
-    means = means.assign(difference=means["alike"] - means["different"]).reset_index()
-    row = {"distinction": distinction}
-    for column, most in (("alike", 1), ("different", 1), ("difference", 2)):
-        one = over_models(means, column, most)
-        if one is not None:
-            row |= {column: one.estimate, f"{column}_low": one.low, f"{column}_high": one.high}
-    found.append(row)
-run.table(
-    "What sets measures apart",
-    pd.DataFrame(found),
-    "Mean rank correlation of two measures of different lenses that are alike, and of two that "
-    f"are not, with 95% intervals, the wider of those over tasks and over models ({in_words}).",
-    columns={"distinction": "measures differ in"} | {one: one for one in KINDS},
-    formats={"distinction": DISTINCTIONS.get}
-    | {one: f"{{{one}:z.2f}} ({{{one}_low:z.2f}} to {{{one}_high:z.2f}})" for one in KINDS},
-    key="apart",
-)
-
-# %% [markdown]
 # Activations inherit: much of the change in a layer's output came in with its input. If that is why
 # activations and parameters disagree, the change that a layer *adds* (its output's minus its
 # input's) agrees better with the layer's parameters than the whole change does.
@@ -632,6 +595,31 @@ def gain_of_what_a_layer_adds(rows):
     means = table[table["own"] == "weights"].groupby(MODEL, sort=False)["difference"].mean()
     return by_task(means, "agreement of what a layer adds over that of the whole")
 
+
+# %% [markdown]
+# ## And at another learning rate?
+#
+# Each verdict above is on models trained at one rate, and papers train at different ones. So the
+# claims of [chapter 1](/published/1-attention-svcca.ipynb) were judged at four.
+
+# %% tags=["hide-input"]
+sweep = learning_rates()
+verdicts = by_setting(sweep, "learning_rate", 5e-5).set_index("claim")
+groups = sweep.drop_duplicates(["claim", "learning_rate", "group"])
+held = groups.groupby(["claim", "learning_rate"])["group_outcome"].agg(
+    lambda outcomes: f" ({(outcomes == 'holds').sum()} of {outcomes.count()})"
+)
+held = held.replace(" (0 of 0)", "").unstack().loc[verdicts.index]
+run.table(
+    "Learning rates",
+    sweep,
+    "Verdicts on claims of chapter 1 at four learning rates, with the tasks in which each holds of "
+    "those that test it: all-MiniLM on MNLI and SST-2, three seeds that no published chapter has. "
+    "Stays: at how many of the other rates that test a claim its verdict is that at 5e-5, the "
+    "rate of this encoder elsewhere.",
+    shown=(verdicts[held.columns] + held).assign(stays=verdicts["stays"]).reset_index(),
+    columns={"claim": "claim"} | {rate: f"{rate:.0e}" for rate in held} | {"stays": "stays"},
+)
 
 # %% [markdown]
 # ## The claims

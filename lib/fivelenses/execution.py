@@ -48,8 +48,8 @@ class Job:
     @property
     def digest(self) -> str:
         """Of all that the run is made from: its parameters; the code, without docstrings and comments, of the notebook
-        and of what it imports or measures with; the table of tasks and the cards of claims; and the committed records
-        that it reads, or else the encoders that the project ships.
+        and of what it imports or measures with; the table of tasks and the cards of claims; what all runs share among
+        the committed records, and those that it reads, or else the encoders that the project ships.
         """
         cells = [cell.source.strip() for cell in code_cells(nbformat.read(self.chapter.notebook, as_version=4))]
         modules = {name for source in cells for name in records.imported_by(source)}
@@ -58,7 +58,8 @@ class Job:
         content = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
         models = sorted((project_folder() / "models").rglob("*.safetensors"))
         read = models if self.committed is None else [self.committed / "run.json"]
-        for file in [Path(catalogue.__file__).with_suffix(".yaml"), *CARDS, *read]:
+        shared = [Path(catalogue.__file__).with_suffix(".yaml"), *records.committed_folder().glob("*.parquet")]
+        for file in [*shared, *CARDS, *read]:
             content.update(file.name.encode() + file.read_bytes())
         return content.hexdigest()[:16]
 

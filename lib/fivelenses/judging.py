@@ -786,3 +786,22 @@ def as_table(claims: Iterable[tuple[Claim, Verdict]]) -> pd.DataFrame:
             rows.append((*of_claim, group.name, group.outcome, part.name, *numbers))
         rows += [] if parts else [of_claim + (None,) * 7]
     return pd.DataFrame(rows, columns=list(TABLE)).astype(TABLE)
+
+
+def by_setting(table: pd.DataFrame, swept: str, usual: object) -> pd.DataFrame:
+    """Of a sweep's table of claims: the verdict on each claim at each value of a swept parameter.
+
+    Returns:
+        One row per `claim` that some value tests, a column per value, and `stays`: at how many of the other values that
+        test it the verdict is that at the `usual` one (*2/3*).
+
+    >>> table = pd.DataFrame({"claim": "up", "rate": [1, 2, 3], "verdict": ["open", "reproduced", "open"]})
+    >>> by_setting(table, "rate", 1)["stays"].item()
+    '1/2'
+    """
+    verdicts = table.pivot_table("verdict", "claim", swept, "first").reindex(table["claim"].unique())
+    verdicts = verdicts[(verdicts != CANNOT_BE_TESTED).any(axis=1)]
+    others = verdicts.drop(columns=usual)
+    same, tested = others.eq(verdicts[usual], axis=0), others != CANNOT_BE_TESTED
+    counts = zip((same & tested).sum(axis=1), tested.sum(axis=1), strict=True)
+    return verdicts.assign(stays=[f"{stays}/{of}" for stays, of in counts]).reset_index()

@@ -282,6 +282,11 @@ def committed_folder() -> Path:
     return project_folder() / "book" / "records"
 
 
+def learning_rates() -> pd.DataFrame:
+    """What became of claims at other learning rates, on one encoder: the committed table of claims of a sweep."""
+    return pd.read_parquet(committed_folder() / "learning-rates.parquet")
+
+
 def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFrame]:
     """The records of a published run, by the name of the measurement; where there is none, a RecordError says which
     there are. Of several runs of the chapter it is the one that leads, unless part of the encoder's name says

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pandas as pd
 from markdown_it import MarkdownIt
 
-from fivelenses import judging
+from fivelenses import judging, records
 from fivelenses.book.cards import View, as_cards, figure_name, render
 from fivelenses.book.pages import BookRun, findings_of
 from fivelenses.judging import OURS, OUTCOMES, REPRODUCED
@@ -23,6 +23,7 @@ PAPERS = {
     "singh2020": "Singh and Giovanardi (2020)",
     "merchant2020": "Merchant et al. (2020)",
 }
+USUAL_RATE = 5e-5  # of the encoder that was also fine-tuned at other rates
 Matrix = Mapping[str, Mapping[str, Mapping[str, View]]]  # paper to claim to run's title
 
 
@@ -54,7 +55,8 @@ def matrix_html(runs: Iterable[BookRun], ledger: str = "claims.html") -> str:
     papers = by_claim(runs)
     every = [of_claim for claims in papers.values() for of_claim in claims.values()]
     titles = list(dict.fromkeys(title for of_claim in every for title in of_claim))
-    return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger)
+    rates = judging.by_setting(records.learning_rates(), "learning_rate", USUAL_RATE).set_index("claim")["stays"]
+    return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger, rates=rates)
 
 
 def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
