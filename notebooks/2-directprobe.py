@@ -22,7 +22,7 @@
 # - `diverges`: {glue:text}`diverges_verdict` (fall of the similarity of training and test
 #   geometry: {glue:text}`diverges_value`).
 #
-# *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: 4
+# *You need* the {doc}`primer </primer>` and convex sets. *Reading*: 20 minutes. *Running*: 2
 # minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]

@@ -23,7 +23,7 @@
 # - `rollback`: {glue:text}`rollback_verdict` (accuracy lost with the middle layers rolled back,
 #   minus that with the low ones: {glue:text}`rollback_value`).
 #
-# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: 4
+# *You need* the {doc}`primer </primer>` and gradient descent. *Reading*: 20 minutes. *Running*: 2
 # minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]

@@ -21,7 +21,7 @@
 # has all claims; reproduced here: {glue:text}`claims_reproduced`.
 #
 # *You need* the {doc}`primer </primer>` and dependency trees. *Reading*: 15 minutes. *Running*:
-# about 4 minutes on the toy world with two cores.
+# about 3 minutes on the toy world with two cores.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles
