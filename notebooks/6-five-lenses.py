@@ -607,9 +607,9 @@ sweep = learning_rates()
 verdicts = by_setting(sweep, "learning_rate", 5e-5).set_index("claim")
 groups = sweep.drop_duplicates(["claim", "learning_rate", "group"])
 held = groups.groupby(["claim", "learning_rate"])["group_outcome"].agg(
-    lambda outcomes: f" ({(outcomes == 'holds').sum()} of {outcomes.count()})"
+    lambda outcomes: f" ({(outcomes == 'holds').sum()}/{outcomes.count()})"
 )
-held = held.replace(" (0 of 0)", "").unstack().loc[verdicts.index]
+held = held.replace(" (0/0)", "").unstack().loc[verdicts.index]
 run.table(
     "Learning rates",
     sweep,
@@ -618,7 +618,9 @@ run.table(
     "Stays: at how many of the other rates that test a claim its verdict is that at 5e-5, the "
     "rate of this encoder elsewhere.",
     shown=(verdicts[held.columns] + held).assign(stays=verdicts["stays"]).reset_index(),
-    columns={"claim": "claim"} | {rate: f"{rate:.0e}" for rate in held} | {"stays": "stays"},
+    columns={"claim": "claim"}
+    | {rate: f"{rate:.0e}".replace("-0", "-") for rate in held}
+    | {"stays": "stays"},
 )
 
 # %% [markdown]
