@@ -185,10 +185,19 @@ def check_present(found, wanted, what):
 # forgetting.
 
 # %% tags=["hide-input", "claim"]
+all_layers = {"frozen": (), "truncated": None}
+probed = all_layers | {"encoder": settings.encoder}
+
+
+def fine_tuned_on(model):
+    """The probed models of a task; none for the name of the pre-trained encoder."""
+    return settings.models(task=model, **probed)
+
+
 names = ("base", *settings.tasks)
 each = product(settings.edge_tasks, names)
 over = [{"edge_task": one, "model": name, "probe": settings.probe_of(one)} for one, name in each]
-probes = run.measure("edge_probing", of=settings.fine_tuned_on, each="seed", over=over)
+probes = run.measure("edge_probing", of=fine_tuned_on, each="seed", over=over)
 mixed = probes.query("layers == 'mix'")
 # Table 1, page 4: micro-F1 of the pre-trained encoder, and differences to it in points.
 COLUMNS = (BASE, LEXICAL, RANDOMISED, *TASKS)
@@ -345,7 +354,7 @@ show_probes("Appendix A", "top", "the top layer alone", probes.query("layers == 
 # %% tags=["hide-input", "claim"]
 over = {"edge_task": settings.codelength_tasks, "model": names}
 sample = {"targets": settings.probe_targets, "seeds": settings.probe_seeds}
-codes = run.measure("codelengths", of=settings.fine_tuned_on, each="seed", over=over, probe=sample)
+codes = run.measure("codelengths", of=fine_tuned_on, each="seed", over=over, probe=sample)
 
 # %% tags=["hide-input"]
 rows = select(codes)
@@ -421,7 +430,7 @@ def how_codelengths_change(rows):
 
 # %% tags=["hide-input", "claim"]
 over = {"model": names if settings.structural_sentences else ()}
-structure = run.measure("structure", of=settings.fine_tuned_on, each="seed", over=over)
+structure = run.measure("structure", of=fine_tuned_on, each="seed", over=over)
 
 
 # %% tags=["hide-input"]
@@ -539,7 +548,6 @@ by_hand = np.corrcoef((of_x @ of_x.T)[pairs], (of_y @ of_y.T)[pairs])[0, 1]
 {"by hand": round(float(by_hand), 6), "library": round(rsa(x, y), 6)}
 
 # %% tags=["hide-input", "claim"]
-all_layers = {"frozen": (), "truncated": None}
 similarities = run.measure("similarities", of=all_layers, each=("encoder", "task", "seed"))
 
 # %% [markdown]
@@ -655,7 +663,7 @@ def where_similarity_is_lost(rows):
 # Do the encoders change more on their own task's input?
 
 # %% tags=["hide-input", "claim"]
-by_input = run.measure("similarities_by_input", of=settings.probed, each=("task", "seed"))
+by_input = run.measure("similarities_by_input", of=probed, each=("task", "seed"))
 # On running text the same encoders were measured above.
 both = [similarities[similarities["pretrained"].isin(by_input["pretrained"])], by_input]
 on_inputs = next((one for one in both if isinstance(one, Missing)), None)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from fivelenses import compare, two_checkpoints
 from fivelenses.activations import stream
+from fivelenses.chapters import settings
 from fivelenses.cli import app
 from fivelenses.comparison import Sampled, compare_with
 from fivelenses.files import project_folder
@@ -198,3 +199,8 @@ def test_the_command_writes_the_page_and_refuses_in_a_sentence(texts, tmp_path):
     assert (tmp_path / "out" / "comparison.html").is_file()
     ended = CliRunner().invoke(app, ["compare", ENCODER, "english-bert/seed-0", *read])
     assert ended.exit_code == 2 and "only encoders of one shape" in ended.output
+
+
+def test_the_books_example_is_a_model_that_make_leaves():
+    shown = json.loads((project_folder() / "book" / "comparison.json").read_text(encoding="utf-8"))
+    assert shown["after"] in {f"store/{one.address}" for one in settings(1, "tiny").specifications()}

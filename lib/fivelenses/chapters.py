@@ -480,14 +480,6 @@ class Merchant2020(ChapterParameters):
     def encoders_used(self) -> tuple[str, ...]:
         return self.pretrained
 
-    def probed(self) -> list[Specification]:
-        """The models that were fine-tuned from `encoder`, without frozen or removed layers."""
-        return self.models(encoder=self.encoder, frozen=(), truncated=None)
-
-    def fine_tuned_on(self, model: str) -> list[Specification]:
-        """Those of `probed` of a task; none for the name of the pre-trained encoder."""
-        return [one for one in self.probed() if one.task == model]
-
     def probe_of(self, edge_task: str) -> dict:
         """The settings of an edge probe, as `papers.merchant2020_probes.edge_probing` takes them."""
         often = self.probe_validate_every_of.get(edge_task, self.probe_validate_every)

@@ -58,8 +58,8 @@ class Job:
         content = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
         models = sorted((project_folder() / "models").rglob("*.safetensors"))
         read = models if self.committed is None else [self.committed / "run.json"]
-        shared = [Path(catalogue.__file__).with_suffix(".yaml"), *records.committed_folder().glob("*.parquet")]
-        for file in [*shared, *CARDS, *read]:
+        shared = sorted(records.committed_folder().glob("*.parquet"))
+        for file in [Path(catalogue.__file__).with_suffix(".yaml"), *shared, *CARDS, *read]:
             content.update(file.name.encode() + file.read_bytes())
         return content.hexdigest()[:16]
 

@@ -43,6 +43,7 @@ PRETRAINED, RANDOMLY_INITIALISED, SCRATCH = "pre-trained", "untrained", "scratch
 INITS = (SCRATCH, PRETRAINED)
 BASE, LEXICAL, RANDOMISED = "base", "lexical", "randomised"
 RANDOM_ENCODER = "random:"  # begins the name of an encoder that starts from scratch
+USUAL_RATE = 5e-5  # in the published runs of the encoder of `learning_rates`
 # In the columns `kind` and `group`: an ordinary fine-tuned model, one with layers held fixed, and all layers.
 FULL, FROZEN, ALL = "tuned", "frozen", "all"
 # In the column `kind`, too: changes of the weights that change nothing that an encoder computes.

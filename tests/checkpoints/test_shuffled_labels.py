@@ -38,12 +38,6 @@ def test_ordinary_specifications_keep_their_addresses(changes, address):
     assert Specification.from_dict(one.as_dict()) == one
 
 
-@pytest.mark.parametrize("name", ["squad", "parsing"])
-def test_tasks_without_one_label_each_are_refused(name):
-    with pytest.raises(ValueError, match=f"labels of '{name}' cannot be shuffled"):
-        specify(ENCODER, name, "toyworld", 0, short_schedule(), shuffled_labels=True)
-
-
 @pytest.mark.parametrize("name", ["rte", "dep"])
 def test_labels_of_the_training_examples_are_permuted_and_nothing_else_changes(name, toy_tokenizer):
     data = tasks.load(name, "toyworld")

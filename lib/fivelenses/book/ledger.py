@@ -23,7 +23,6 @@ PAPERS = {
     "singh2020": "Singh and Giovanardi (2020)",
     "merchant2020": "Merchant et al. (2020)",
 }
-USUAL_RATE = 5e-5  # of the encoder that was also fine-tuned at other rates
 Matrix = Mapping[str, Mapping[str, Mapping[str, View]]]  # paper to claim to run's title
 
 
@@ -55,8 +54,9 @@ def matrix_html(runs: Iterable[BookRun], ledger: str = "claims.html") -> str:
     papers = by_claim(runs)
     every = [of_claim for claims in papers.values() for of_claim in claims.values()]
     titles = list(dict.fromkeys(title for of_claim in every for title in of_claim))
-    rates = judging.by_setting(records.learning_rates(), "learning_rate", USUAL_RATE).set_index("claim")["stays"]
-    return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger, rates=rates)
+    rates = judging.by_setting(records.learning_rates(), "learning_rate", records.USUAL_RATE)
+    stays = rates.set_index("claim")["stays"]
+    return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger, rates=stays)
 
 
 def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:

@@ -9,9 +9,10 @@ each with a condition that the build checks. CONTRIBUTING.md has an example.
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -188,10 +189,10 @@ def findings_of(run: BookRun) -> list[Finding]:
     if not file or not file.is_file():
         return []
     verdicts = {claim.key: verdict for claim, verdict in judging.load(run.folder)}
-    found = []
+    tables, found = cache(partial(_table, run)), []
     for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
         try:
-            found.append(_filled(Finding(**entry), run, verdicts))
+            found.append(_filled(Finding(**entry), tables, verdicts))
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, TemplateError) as error:
             why = " ".join(f"{type(error).__name__}: {error}".split())
             said = f"The finding “{entry.get('says')}” in {file} does not hold of the records"
@@ -199,9 +200,16 @@ def findings_of(run: BookRun) -> list[Finding]:
     return found
 
 
-def _filled(finding: Finding, run: BookRun, verdicts: Mapping[str, Verdict]) -> Finding:
+def _table(run: BookRun, record: str, exhibit: str) -> pd.DataFrame:
+    """A run's record or exhibit, whichever is named."""
+    if record:
+        return records.read(run.committed / f"{record}.parquet").table
+    return pd.read_parquet(run.folder / f"{exhibit}.parquet")
+
+
+def _filled(finding: Finding, tables: Callable[[str, str], pd.DataFrame], verdicts: Mapping[str, Verdict]) -> Finding:
     if finding.exhibit:
-        pd.read_parquet(run.folder / f"{finding.exhibit}.parquet", columns=[])  # there has to be one
+        tables("", finding.exhibit)  # there has to be one
     names: dict[str, object] = {}
     for name, number in finding.numbers.items():
         if isinstance(number, str):
@@ -209,7 +217,8 @@ def _filled(finding: Finding, run: BookRun, verdicts: Mapping[str, Verdict]) -> 
         elif number.claim:
             names[name] = _of_claim(number, verdicts[number.claim])
         else:
-            names[name] = _of_table(number, number.exhibit or finding.exhibit, run)
+            exhibit = "" if number.record else number.exhibit or finding.exhibit
+            names[name] = _of_table(number, tables(number.record, exhibit))
     if evaluate(finding.holds, names) is not True:
         values = ", ".join(f"{name} = {value}" for name, value in names.items())
         raise ValueError(f"{finding.holds} is not true ({values}): rewrite or remove it.")
@@ -225,11 +234,7 @@ def evaluate(expression: str, names: Mapping[str, object]) -> object:
     return EXPRESSIONS.compile_expression(expression, undefined_to_none=False)(**names)
 
 
-def _of_table(number: Number, exhibit: str, run: BookRun) -> object:
-    if number.record:
-        table = records.read(run.committed / f"{number.record}.parquet").table
-    else:
-        table = pd.read_parquet(run.folder / f"{exhibit}.parquet")
+def _of_table(number: Number, table: pd.DataFrame) -> object:
     for column, values in number.where.items():
         table = table[table[column].isin(values if isinstance(values, list) else [values])]
     return _taken(table[number.column], number.take)
@@ -290,10 +295,14 @@ def answered(head: str, sentences: Iterable[str]) -> str:
     return OF_ANY_RUN.sub(lambda _: f"**What this run shows.**{counted}\n{points}", head) if points else head
 
 
+@cache
+def _in_the_papers() -> dict[str, str]:
+    return yaml.safe_load(Path(papers.__file__).with_name("in_the_papers.yaml").read_text(encoding="utf-8"))
+
+
 def below_exhibits(said: Iterable[Finding]) -> dict[str, str]:
     """What is printed below each exhibit, by its key, in Markdown."""
-    of_papers = yaml.safe_load(Path(papers.__file__).with_name("in_the_papers.yaml").read_text(encoding="utf-8"))
-    below = {key: f"*In the paper*: {sentence}" for key, sentence in of_papers.items()}
+    below = {key: f"*In the paper*: {sentence}" for key, sentence in _in_the_papers().items()}
     for key, sentences in by_value({one.says: one.exhibit for one in said if one.exhibit}).items():
         paragraph = f'<span id="finding-{key}" class="finding"></span>*In this run*: {" ".join(sentences)}'
         below[key] = f"{below[key]}\n\n{paragraph}" if key in below else paragraph

@@ -15,8 +15,6 @@ from fivelenses import tasks
 
 # Raise when the training routine changes what it makes of a specification: old checkpoints are then no longer found.
 ROUTINE = 1
-# Heads whose labels fit any example: an answer's span or a tree of other words would not.
-SHUFFLED_HEADS = ("sequence", "token", "token-pair")
 # Fields that came after the first checkpoints, with the values that those have.
 LATER = {"shuffled_labels": False, "precision": "float32"}
 
@@ -94,8 +92,6 @@ class Specification:
         shuffled_labels: whether the labels of the training examples used (of all their words, in a task on words) are
             permuted by `seed`, so that only their frequencies can be learnt; development examples keep theirs.
         precision: of the products of a training step, `float32` or `bfloat16`; weights are float32 in both.
-
-    Refused: shuffled labels of a task whose examples have no label each.
     """
 
     encoder: str
@@ -119,11 +115,6 @@ class Specification:
     def __post_init__(self):
         for name in ("frozen", "reinitialised", "saved_steps"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        if self.shuffled_labels and tasks.find(self.task).head not in SHUFFLED_HEADS:
-            raise ValueError(
-                f"The labels of {self.task!r} cannot be shuffled: only a task with a head among "
-                f"{', '.join(SHUFFLED_HEADS)} has labels that fit any of its examples."
-            )
 
     def as_dict(self) -> dict:
         """The content as plain JSON values, later fields only if they differ from what came before: addresses stay."""
