@@ -23,6 +23,7 @@ COMMANDS = [
     ("run 1 -p seeds=[1", "The value of seeds is not YAML"),
     ("run 1 -p layers=3", "Chapter 1 has no parameter 'layers': it has batch_rows"),
     ("run 1 -p seeds=zero", "seeds: expected a whole number, got 'zero'."),
+    ("run 1 -p epochs=true", "epochs: true and false are no values of it, got True."),
     ("run 1 -p seeds=[1,1]", "a seed is named twice"),
     ("run 1 -p seeds=[4294967296]", "seeds: expected less than 4294967296, got"),
     ("run 1 -p tasks=[sst3]", "There is no task 'sst3': choose among cola, dep"),

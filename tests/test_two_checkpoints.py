@@ -99,9 +99,9 @@ def test_the_page_is_one_file_and_the_numbers_can_be_read(one_layer, tmp_path):
     page = one_layer.save(tmp_path / "out").read_text(encoding="utf-8")
     assert one_layer.summary.split("(")[0] in page and page.count("<caption>") == len(LENSES)
     assert "http" not in page and 'src="data:' in page
-    told = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
-    assert (told["identical"], told["changed_layers"], told["where"]) == (False, [3], [3])
-    assert list(told["measures"][0]) == MEASURED
+    saved = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert (saved["identical"], saved["changed_layers"], saved["where"]) == (False, [3], [3])
+    assert list(saved["measures"][0]) == MEASURED
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out" / "comparison.parquet"), one_layer.measures)
 
 

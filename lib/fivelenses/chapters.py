@@ -107,6 +107,8 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
     @classmethod
     def _one_entry(cls, value, info):
         kind = cls.model_fields[info.field_name].annotation
+        if isinstance(value, bool) and kind is not bool:
+            raise ValueError("true and false are no values of it")  # pydantic reads them as 1 and 0
         several = tuple in map(get_origin, (kind, *get_args(kind)))
         return (value,) if several and isinstance(value, str | int | float) else value
 
@@ -127,8 +129,8 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
 
     @model_validator(mode="after")
     def _scheduled(self):
-        if lacking := [name for name in self.tasks_trained() if self._scheduled_as(name) is None]:
-            raise ValueError(f"schedules has none for {', '.join(lacking)}")
+        if missing := [name for name in self.tasks_trained() if self._scheduled_as(name) is None]:
+            raise ValueError(f"schedules has none for {', '.join(missing)}")
         return self
 
     def _scheduled_as(self, task: str) -> str | None:

@@ -204,16 +204,26 @@ def curves(
         axes.set(xlabel="", ylabel=y_label if axes.get_subplotspec().is_first_col() else "")
         ends[axes] = rows[x].max(), names | names_of_nulls
     figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
-    for axes, (last, names) in ends.items():
-        if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
-            axes.set_ylim(bottom=layout.bottom)
-        if names and (layout.ends or not layout.panels):
-            label_ends(axes, last, names, height)
+    handles = None
     if layout.panels and not layout.ends:
         kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
-        legend(figure, handles_of({} if layout.panels == by else found, kinds, lines))
+        handles = handles_of({} if layout.panels == by else found, kinds, lines)
+    name_curves(figure, ends, handles, height, layout.bottom)
     return Drawing(figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
+
+
+def name_curves(figure: Figure, ends: Mapping, handles: Sequence | None, height: float, bottom: float | None) -> None:
+    """Name curves in a legend, or where there are no `handles` at their ends (axes to their last place and names); axes
+    on which all lies above `bottom` begin there.
+    """
+    for axes, (last, names) in ends.items():
+        if bottom is not None and axes.dataLim.y0 >= bottom:
+            axes.set_ylim(bottom=bottom)
+        if names and handles is None:
+            label_ends(axes, last, names, height)
+    if handles is not None:
+        legend(figure, handles)
 
 
 def panel_grid(count: int, height: float, columns: int = 2, above: float = 0.0, **shared: bool):
@@ -222,8 +232,8 @@ def panel_grid(count: int, height: float, columns: int = 2, above: float = 0.0, 
     rows = -(-count // columns)
     sized = dict(figsize=(WIDTH, height * rows + above), layout="constrained", squeeze=False)
     figure, grid = plt.subplots(rows, columns, **sized, **shared)
-    for spare in grid.flat[count:]:
-        spare.remove()
+    for empty in grid.flat[count:]:
+        empty.remove()
     return figure, list(grid.flat[:count])
 
 

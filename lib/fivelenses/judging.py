@@ -252,9 +252,9 @@ def _replicates(wide: pd.DataFrame, pairs: bool, log: bool) -> tuple[np.ndarray,
     """What an interval is made from, out of the numbers of models (or pairs of models) × folds."""
     theta, left_out = wide[WHOLE], wide.drop(columns=WHOLE)
     left_out = left_out.iloc[:, :0] if left_out.isna().all(axis=None) else left_out
-    lacking = theta.isna() | left_out.isna().any(axis=1)
-    if lacking.any():
-        raise ValueError(f"Some models lack folds that others have: {wide.index[lacking].tolist()}.")
+    incomplete = theta.isna() | left_out.isna().any(axis=1)
+    if incomplete.any():
+        raise ValueError(f"Some models lack folds that others have: {wide.index[incomplete].tolist()}.")
     values = theta.to_numpy(), left_out.to_numpy()
     if log and min(values[0].min(), values[1].min(initial=1)) <= 0:
         raise ValueError("A ratio is judged by its logarithm, so each has to be positive.")

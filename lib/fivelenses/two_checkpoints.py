@@ -326,11 +326,11 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     lenses = [comparison.AttentionJS(), *(OfPairs(one, one in own) for one in own + others)]
     pairs = [("before", one) for one in every if one != "before"]
     both = comparison.compare_with(lenses, every, pairs, examples, None, BATCH, device, fold_of)
-    table, beside = both[both["second"] == "after"], both[(both["second"] != "after") & (both["fold"] == WHOLE)]
+    table, references = both[both["second"] == "after"], both[(both["second"] != "after") & (both["fold"] == WHOLE)]
     log("3 of 3: rolling layers back one by one")
-    beside, measured = beside.pivot(index="layer", columns="second").reset_index(drop=True), []
+    references, measured = references.pivot(index="layer", columns="second").reset_index(drop=True), []
     for lens in STREAMED:
-        measured.append(_with_intervals(table.assign(null=table[f"{lens}_null"]), lens, lens).join(beside[lens]))
+        measured.append(_with_intervals(table.assign(null=table[f"{lens}_null"]), lens, lens).join(references[lens]))
     measured.append(_of_weights(before, after, controls))
     last, where = _rolled_back(before, after, controls[TWIN], examples, measured[1].iloc[-1], device)
     measures = pd.concat([*measured, last], ignore_index=True).reindex(columns=[*MEASURED, ROUNDED])
@@ -382,8 +382,8 @@ def _summary(measures: pd.DataFrame, where: Sequence[int], related: bool, scale:
     by_lens = {lens: rows.set_index("layer") for lens, rows in measures.groupby("lens", sort=False)}
     moved, last = by_lens["weights"]["value"], by_lens["last"]
     of_weights = f"the weights moved most in layer {moved.idxmax()}, by {moved.max():.2g} of their norm"
-    told = measures[measures["lens"].isin(ANSWERS["whether"]) & (measures["value"] > measures["detection_limit"])]
-    if told.empty:
+    seen = measures[measures["lens"].isin(ANSWERS["whether"]) & (measures["value"] > measures["detection_limit"])]
+    if seen.empty:
         return (
             "On these texts both compute the same: no lens that is silent where nothing changed tells them apart from "
             f"one encoder stored in half precision, though {of_weights}. {UNSEEN}"

@@ -109,8 +109,8 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
     """
     job = of_chapter(number, profile, overrides)
     if own := [task.title for task in map(catalogue.find, job.parameters.tasks_trained()) if task.own]:
-        lacking = "which readers of a published page do not have: send a report instead"
-        raise RunError(f"{own[0]} is a table of your own, {lacking}.")
+        instead = "which readers of a published page do not have: send a report instead"
+        raise RunError(f"{own[0]} is a table of your own, {instead}.")
     if reason := job.reason:
         raise ParameterError(f"Chapter {number} has no current run on {profile} with these parameters: {reason}.")
     facts, measured = json.loads((job.place / "run.json").read_text(encoding="utf-8")), {}
