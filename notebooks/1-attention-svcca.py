@@ -87,8 +87,8 @@ run.gate(models, by_example, words=words)
 
 # %% [markdown]
 # Controls show what is due to learning. They are a {term}`twin`, whose matrices moved as far as in
-# fine-tuning but at random, a functional twin, which moved on until its last layer had changed as
-# much (where a run has it), and training on {term}`shuffled labels`.
+# fine-tuning but at random, and, where a run has them, a functional twin, which moved on until its
+# last layer had changed as much, and training on {term}`shuffled labels`.
 #
 # The paper argues from the shapes of curves and prints no numbers, so thresholds are ours. Layers
 # are taken relative to the depth: the last third of six layers is two of them, of 24 eight. Where

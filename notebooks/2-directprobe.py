@@ -768,8 +768,8 @@ def movement(rows, share=1 / 3):
 # ## The claims
 #
 # Distances and clusters jump when a single point moves, so their intervals cover seeds alone; those
-# of accuracies cover seeds and held-out sentences. The other encoders of Tables 2 to 7 take no part
-# in the verdicts. {doc}`The ledger </claims>` explains the verdicts.
+# of accuracies cover seeds and held-out sentences. Where Tables 2 to 7 have other encoders, these
+# take no part in the verdicts. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.glue(

@@ -17,8 +17,8 @@
 # {glue:text}`lenses_agree_held` pairs (`lenses-agree`: {glue:text}`lenses_agree_verdict`). Each
 # claim is below its exhibit.
 #
-# *You need* chapters 1 to 5, at least their figures. *Reading*: 10 minutes. *Running*: about 2
-# minutes on the toy world with two cores, after chapter 1.
+# *You need* chapters 1 to 5, at least their figures. *Reading*: 10 minutes. *Running*: 1 minute
+# on the toy world with two cores, after chapter 1.
 
 # %% tags=["parameters", "hide-input"]
 profile = "tiny"  # tiny, small or paper: the files in notebooks/profiles

@@ -68,7 +68,7 @@ settings = run.settings
 # ```{table} The five parts of the chapter.
 # | part | the models | what a lens should say |
 # |---|---|---|
-# | where | all layers frozen except one, or two neighbours | names a layer that was trained |
+# | where | all layers frozen except one, in some runs also two | names a layer that was trained |
 # | how much | the same training, shorter and longer | more after more steps |
 # | nothing | weights that changed while every output stayed | nothing |
 # | anything | weights moved at random; shuffled labels | less than after learning |

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 from scipy.spatial.distance import cdist
 
 from fivelenses.lenses import hulls
@@ -282,3 +282,16 @@ def test_the_distance_of_labels_ignores_what_is_declared(change):
             assert np.log(after / before) == pytest.approx(0, abs=1e-3)
         elif change == SCALING:
             assert abs(np.log(after / before)) > 0.9
+
+
+def test_least_squares_may_take_more_steps_than_scipy_allows(monkeypatch):
+    # A pair of hulls of all-mpnet's 768 dimensions, with 1,397 active points, took 3.7 per point where SciPy allows 3.
+    allowed = []
+
+    def counted(rows, sums, maxiter):
+        allowed.append(maxiter / rows.shape[1])
+        return nnls(rows, sums, maxiter=maxiter)
+
+    monkeypatch.setattr(hulls, "nnls", counted)
+    assert hull_distance([[0.0, 0.0], [0.0, 2.0]], [[3.0, 1.0]]).distance == pytest.approx(3)
+    assert allowed and min(allowed) >= 30
