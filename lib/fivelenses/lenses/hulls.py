@@ -33,7 +33,7 @@ RELATIVE_GAP = 1e-9
 # The weight of the rows that hold the sums of weights at 1 in least squares, where points have a radius of 1.
 HEAVY = 1e4
 
-# Steps of least squares per active point: hulls of thousands of points in 768 dimensions took up to 10, SciPy allows 3.
+# Steps of least squares per active point: a pair of hulls in 768 dimensions took 3.7, SciPy allows 3.
 MOST_STEPS = 100
 
 # NumPy and SciPy have a thread pool each, and on matrices this small the threads mostly wait for each other.
