@@ -126,7 +126,8 @@ run.table(
 # %% tags=["hide-input"]
 by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
 words = run.measure("words_by_example", over=settings.training_sets)
-run.gate(run.measure("models"), run.measure("by_example", **by_example), words=words)
+models = run.measure("models", each=("encoder", "task"))
+run.gate(models, run.measure("by_example", **by_example), words=words)
 
 # %% [markdown]
 # The controls are {term}`twins <twin>` and, on some tasks, {term}`shuffled labels`.

@@ -237,17 +237,18 @@ for reading in ((measure, reading) for measure in measured for reading in READIN
     found.append((*reading, *numbers, *at_random))
 columns = ["measure", "reading", "right", "of", "error", "low", "high", "own"]
 places = pd.DataFrame(found, columns=[*columns, "right_at_random", "error_at_random"])
+ends = " ({low:z.2f} to {high:.2f})" if np.isfinite(places["low"]).all() else ""  # not of one seed
 run.table(
     "Places",
     places,
     "Right: cases in which a trained layer is named. Error: layers to the nearest trained one, "
-    f"with 95% intervals over models (at random {at_random['error_at_random']:.2f}). Reported of "
-    "trained layers: their share of the sum; the rest of features is inherited "
-    f"({number(FROZEN)}).",
+    f"{'with 95% intervals over models ' if ends else ''}(at random "
+    f"{at_random['error_at_random']:.2f}). Reported of trained layers: their share of the sum; the "
+    f"rest of features is inherited ({number(FROZEN)}).",
     columns={"measure": "measure", "reading": "read", "right": "right", "error": "error"}
     | {"own": "reported of trained layers"},
     formats={"measure": name, "reading": READINGS.get, "right": "{right} of {of}"}
-    | {"error": "{error:.2f} ({low:z.2f} to {high:.2f})", "own": "{:.0%}"},
+    | {"error": "{error:.2f}" + ends, "own": "{:.0%}"},
 )
 
 # %% tags=["hide-input"]
