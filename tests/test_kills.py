@@ -11,22 +11,24 @@ from tests.homes import make_home, write_notebook
 
 PATIENCE = 300  # seconds for a busy machine to begin
 AFTER = 30  # seconds until nothing is left
-TRAINING = """
-from fivelenses.checkpoints.finetuning import prepare
-from fivelenses.checkpoints.specification import Schedule, specify
-from fivelenses.run import begin
-begin(1, globals())
-long = Schedule(1e-3, 8, 10_000)
-prepare([specify("toy-bert/seed-0", "rte", "toyworld", seed, long, examples=100) for seed in (0, 1)], workers=2)
+WORKING = """
+import os, pathlib, time
+from fivelenses.processes import workers
+partial = pathlib.Path(os.environ["FIVELENSES_HOME"], "store", "partial")
+def work(number):
+    (partial / str(number)).mkdir(parents=True)
+    time.sleep(3600)
+with workers(2) as client:
+    client.gather(client.map(work, range(2)))
 """
 TRAIN = ["train", "1", "--workers", "2", "-p", "tasks=[rte]", "-p", "seeds=[0,1]", "-p", "epochs=10000"]
 
 
 def family_at_work(process: subprocess.Popen, store) -> list[psutil.Process]:
-    """A command's processes as soon as both trainings have begun."""
+    """A command's processes as soon as two workers are at work."""
     deadline = time.monotonic() + PATIENCE
     while len(list((store / "partial").glob("*"))) < 2:
-        assert time.monotonic() < deadline and process.poll() is None, "no training began"
+        assert time.monotonic() < deadline and process.poll() is None, "no work began"
         time.sleep(0.1)
     return psutil.Process(process.pid).children(recursive=True)
 
@@ -69,15 +71,16 @@ def test_a_command_of_the_makefile_ends_with_it(begun, monkeypatch):
     # The command is told by SIGTERM.
     monkeypatch.setenv("FIVELENSES_ENDS_WITH_CALLER", "1")
     make = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])"]
-    process, family = begun(TRAIN, make)
-    assert len(family) >= 3
+    write_notebook(WORKING)
+    process, family = begun(["run", "1"], make)
+    assert len(family) >= 4
     process.kill()
     assert left_of(process, family) == []
 
 
 def test_a_notebook_and_its_workers_end_with_their_runner(begun):
     # The kernel is in a group of its own, which the signal does not reach.
-    write_notebook(TRAINING)
+    write_notebook(WORKING)
     process, family = begun(["run", "1"])
     assert any("ipykernel" in " ".join(one.cmdline()) for one in family)
     process.kill()
