@@ -62,7 +62,8 @@ UNITS = (  # the most valuable first
     *(_of_task(f"{task}-reinitialised", task, (4, ())) for task in ("sst2", "qnli", "cola")),
     *(_of_task(f"{task}-probes", task, (5, ())) for task in ("mnli", "parsing", "squad")),
     _of_task("sst2-large", "sst2", (1, ("training_examples=36680", "shuffled=[]"))),
-    Unit("directprobe", ((2, ()),)),
+    # Followed on two of the five tasks, since every state of a training is read like a model.
+    Unit("directprobe", ((2, (f"encoder={MPNET}", f"encoders=[{MPNET}]", "followed=[pos,ps-fxn]")),)),
     *(_of_task(f"{task}-minilm", task, (1, MINILM_RUN), (6, MINILM_LENSES)) for task in ("sst2", "mnli", "mrpc")),
     *(_of_task(f"{task}-probes-minilm", task, (5, MINILM_PROBES)) for task in ("mnli", "parsing", "squad")),
     Unit("known-truth", ((7, ()),)),

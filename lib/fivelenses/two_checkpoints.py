@@ -111,8 +111,8 @@ class Comparison:
         if not self.measures.empty:
             columns = {"layer": "layer", "value": "change (95%)", "null": "null (detection limit)"}
             columns |= {TWIN: "twin (functional)"} | ({OTHER: "other encoder"} if self.measures[OTHER].any() else {})
-            forms = {"value": "{value:.2g} ({low:.2g} to {high:.2g})", OTHER: "{:.2g}"}
-            forms |= {"null": "{null:.2g} ({detection_limit:.2g})", TWIN: "{twin:.2g} ({functional_twin:.2g})"}
+            forms = {"value": "{value:#.2g} ({low:#.2g} to {high:#.2g})", OTHER: "{:#.2g}"}
+            forms |= {"null": "{null:#.2g} ({detection_limit:#.2g})", TWIN: "{twin:#.2g} ({functional_twin:#.2g})"}
             drawing = self._drawing()
             parts.append(drawing.html)
             exhibits.plt.close(drawing.figure)
