@@ -73,11 +73,12 @@ for place, name in enumerate(names):
 run.table(
     "Table 1",
     table,
-    "Hyperparameters, the paper's in brackets, and the development accuracy that our models reach: "
-    "mean over seeds and half the range. The null rate is the share of the most frequent label.",
+    "Hyperparameters, the paper's in brackets, and the development score that our models reach "
+    "(accuracy; Matthews correlation where the null rate is 0): mean over seeds and half the "
+    "range. The null rate is the share of the most frequent label.",
     columns={"task": "task", "learning_rate": "learning rate (paper)"}
     | {"batch_size": "batch (paper)", "epochs": "epochs (paper)", "training_data": "trained on"}
-    | {"score": "accuracy", "null_rate": "null rate"},
+    | {"score": "score", "null_rate": "null rate"},
     formats={name: f"{{{name}:g}} ({{paper_{name}:g}})" for name in names}
     | {"task": title, "score": "{score:.3f} ± {score_spread:.3f}", "null_rate": "{:.3f}"},
 )
@@ -267,7 +268,7 @@ last = last[last["layer"] == last["layer"].max()]
 measures = {
     "svcca": f"SVCCA, {settings.variance_kept:.0%} of variance",
     "svcca_all": "SVCCA, all directions",
-    "pwcca": "PWCCA",
+    "pwcca": f"PWCCA, {settings.variance_kept:.0%} of variance",
     "cka_distance": "1 − linear CKA",
     "svcca_null": "SVCCA, permuted tokens",
 }

@@ -773,9 +773,7 @@ def movement(rows, share=1 / 3):
 # take no part in the verdicts. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
-run.glue(
-    initialisations=str(settings.probe_initialisations), min_examples=str(settings.min_examples)
-)
+run.glue(initialisations=settings.probe_initialisations, min_examples=settings.min_examples)
 run.finish()
 
 # %% [markdown]

@@ -86,9 +86,7 @@ models = models.assign(init=from_scratch.map({True: "scratch", False: "pre-train
 fewest = models.groupby(["task", "init", "seed"])["epochs"].transform("min")
 models = models[models["epochs"] == fewest]  # without the long trainings
 diverged = set(models.loc[models["diverged"], ["task", "seed"]].itertuples(index=False, name=None))
-needs = [
-    {(one.task, one.seed), (settings.second[one.task], one.seed)} for one in models.itertuples()
-]
+needs = [{(m.task, m.seed), (settings.second[m.task], m.seed)} for m in models.itertuples()]
 models["left_out"] = [not diverged.isdisjoint(trainings) for trainings in needs]
 
 # %% tags=["hide-input"]
@@ -496,8 +494,9 @@ run.figure(
     "Figure 3",
     surfaces(there, "loss", "panel", label=LOSS, table=paths, contours=contours),
     "Trajectories on the surfaces of Figure 1, enlarged in the corner: the paper's coordinates, "
-    f"and the nearest point of the plane ({held['scratch']:.0%} of the squared displacement from "
-    f"scratch, {held['pre-trained']:.0%} fine-tuned). Grey: a random walk with equal steps.{seeds}",
+    f"and the nearest point of the plane, which holds {held['scratch']:.0%} of the squared "
+    f"displacement from scratch, {held['pre-trained']:.0%} fine-tuned (medians over states). Grey: "
+    f"a random walk with equal steps.{seeds}",
 )
 
 
@@ -1048,13 +1047,13 @@ table = table.assign(walked=table["random"] - table["tuned"])
 run.table(
     "Groups",
     table,
-    "Distance, in lengths of δ₁, towards the pre-trained layers (at 1) and beyond, at which the "
-    f"loss has risen by {RISE:g} nats, and area of that basin (≥: it reaches the edge of the "
-    "grid); what rolling the third back does to training loss and accuracy, beside a random move "
-    "as far; and how far fine-tuning had moved it.",
+    "Distance, in lengths of the third's own δ₁ (δ₁ᴳ), towards the pre-trained layers (at 1) and "
+    f"beyond, at which the loss has risen by {RISE:g} nats, and area of that basin (≥: it reaches "
+    "the edge of the grid); what rolling the third back does to training loss and accuracy, beside "
+    "a random move as far; and how far fine-tuning had moved it.",
     columns={"task": "task", "seed": "seed", "group": "layers", "side": "distance to the rim"}
     | {"area": "area", "rise": "loss rises, rolled back", "after": "accuracy, rolled back"}
-    | {"walked": "accuracy, random move", "norm": "‖δ₁‖"},
+    | {"walked": "accuracy, random move", "norm": "‖δ₁ᴳ‖"},
     formats={"task": title, "rise": "{:+.2f}", "norm": "{norm:.2f} ({relative_norm:.1%})"}
     | {name: f"{{{name}_mark}}{{{name}:.2f}}" for name in ("side", "area")}
     | dict.fromkeys(("after", "walked"), "{:+.3f}"),

@@ -596,9 +596,8 @@ if len(shapes):
     order = scores[["task", "examples", "equal_steps"]].drop_duplicates()
     shapes = order.merge(shapes, on=list(order))
 rows = shapes.to_dict("records")
-shown = shapes.assign(
-    task=[title(row["task"]) + ", equal steps" * row["equal_steps"] for row in rows]
-)
+named = [title(row["task"]) + ", equal steps" * row["equal_steps"] for row in rows]
+shown = shapes.assign(task=named)
 for name in SHAPES:
     shown[name] = [with_interval(row, name) for row in rows]
 run.table(

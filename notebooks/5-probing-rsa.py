@@ -133,7 +133,8 @@ gains = {task: scores[task] - null for task, null in nulls if task in scores}
 run.gate(models, by_example, gains, words)
 
 # %% [markdown]
-# Intervals count pre-trainings where there are several, and else seeds of fine-tuning.
+# Tables show means over the models of a task. Intervals count pre-trainings where there are
+# several, and else seeds of fine-tuning; a probe of the pre-trained encoder counts as given.
 
 # %% tags=["hide-input", "claim"]
 SHARED_BY_ALL = [BASE, LEXICAL, RANDOMISED]
@@ -161,10 +162,11 @@ def of_probes(rows, x, log=False):
     """The interval of the mean of x per model, probe and fold; of a ratio by its logarithm."""
     wide = rows.assign(x=x.map(math.log) if log else x).dropna(subset=["x"])
     wide = wide.pivot(index=["tuned_seed", "seed"], columns="fold", values="x")
-    theta, left_out = wide[WHOLE].to_numpy(), wide.drop(columns=WHOLE).to_numpy()
-    found = jackknife(theta, left_out, log)
-    one_model = len(set(wide.index.get_level_values("tuned_seed"))) == 1
-    return replace(found, models=1) if one_model else found
+    of_models = wide.groupby("tuned_seed").mean()
+    several = len(of_models) > 1  # probes of one model are no models
+    wide = of_models if several else wide
+    found = jackknife(wide[WHOLE].to_numpy(), wide.drop(columns=WHOLE).to_numpy(), log)
+    return found if several else replace(found, models=1)
 
 
 def check_present(found, wanted, what):
@@ -241,13 +243,12 @@ def show_probes(name, key, read, rows, with_paper=""):
     shown += ["twin"] * ("twin" in table)
     headers = {one: title(one) for one in shown}
     headers |= {BASE: PRETRAINED, "twin": f"{title(PARSER)}, moved at random"}
-    seeds = len(set(rows["seed"]))
     run.table(
         name,
         table,
         f"Edge probes that read {read}: micro-F1 (%) of the pre-trained encoder, and how far the "
-        f"others differ from it ({'mean over ' * (seeds > 1)}{counted(seeds, 'probing seed')}; at "
-        f"most {rows['targets'].max():,} training targets)"
+        f"others differ from it ({counted(rows['seed'].nunique(), 'probing seed')} of each model; "
+        f"at most {rows['targets'].max():,} training targets)"
         + (", with the paper's in brackets." if with_paper else "."),
         columns={"task": "task", "data": "data"} | {one: headers[one] for one in shown},
         formats={"task": edge_title} | {one: forms[one] for one in shown},
@@ -332,8 +333,7 @@ def what_parsing_does_to_probes(rows):
     for task, scores, no_room in edge_probes(rows[rows["task"].isin(SYNTAX + NOT_SYNTAX)]):
         sign = 1 if task in SYNTAX else -1
         change = of_probes(scores, sign * (scores[PARSER] - scores[BASE]))
-        runs = len(scores[["tuned_seed", "seed"]].drop_duplicates())
-        if runs == 1 and abs(change.estimate) <= PROBING_NOISE:
+        if scores["seed"].nunique() == 1 and abs(change.estimate) <= PROBING_NOISE:
             change = change.at_least().at_most()
         part = "change of F1" if task in SYNTAX else "minus the change of F1"
         groups[edge_title(task), PARSER] = no_room or {part: change}

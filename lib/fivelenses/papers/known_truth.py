@@ -5,8 +5,8 @@ For one task and seed there are these models, told apart by `kind`, `trained` an
 - `tuned`: fine-tuned as usual; and with 0, ¼, ½ and 2 times its steps (`dose`);
 - `frozen`: fine-tuned with all layers frozen but those of `trained` (`3`, or `3-4`), embeddings included;
 - `shuffled labels`: fine-tuned on permuted labels;
-- `twin`: moved from the pre-trained encoder as far as `tuned`, in random directions; `functional twin`: moved on until
-  its last layer has changed as much;
+- `twin`: moved from the pre-trained encoder as far as `tuned`, in random directions; `functional twin`: moved in
+  others until its last layer has changed as much;
 - `heads permuted` and so on: the pre-trained encoder under a change of weights that changes nothing that it computes,
   with the head of `tuned`.
 
