@@ -96,13 +96,13 @@ def error_of_bfloat16(device: str) -> None:
         curve(ClassifierLoss(model, examples, layers, autocast=lower), start, direction, grid(-1, 2, 13))
         for lower in PRECISIONS.values()
     ]
-    loss, error = (np.abs(getattr(found[1], name) - getattr(found[0], name)).max() for name in ("losses", "errors"))
+    loss, error = (np.abs(getattr(found[1], name) - getattr(found[0], name)).max() for name in ("loss", "error"))
     cells = found[0]
     print(
         f"{len(cells.loss)} cells, losses from {cells.loss.min():.3f} to {cells.loss.max():.3f} nats: bfloat16 "
         f"moves a loss by at most {loss:.4f} nats and an error rate by at most {error:.4f}; the standard errors of a "
         f"cell of {examples.num_rows} examples are {np.median(cells.loss_standard_error):.4f} and "
-        f"{np.median(cells.error_standard_errors):.4f}."
+        f"{np.median(cells.error_standard_error):.4f}."
     )
 
 

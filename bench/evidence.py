@@ -138,7 +138,7 @@ def main() -> None:
         print(f"{unit.name}: {len(unit.specifications())} models", flush=True)
         if not chosen.list:
             run(unit)
-            discard(unit, left)
+            discard(unit, [one for one in UNITS if one.name not in finished()])
 
 
 if __name__ == "__main__":

@@ -181,3 +181,13 @@ def test_a_table_is_trained_and_its_classes_are_said_before(tables):
 def test_a_run_on_a_table_is_not_published(tables):
     with pytest.raises(RunError, match="animals is a table of your own, which readers .* do not have"):
         publish(1, "tiny", {"tasks": [ANIMALS]})
+
+
+def test_one_task_that_is_ablated_needs_no_list():
+    assert settings(5, "tiny", ablated="parsing").ablated == ("parsing",)
+
+
+@pytest.mark.parametrize("chapter", [3, 6])
+def test_random_weights_are_not_compared_with_random_weights(chapter):
+    with pytest.raises(ParameterError, match="name a pre-trained one"):
+        settings(chapter, "tiny", encoder="random:toy-bert/seed-0")

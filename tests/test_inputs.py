@@ -70,3 +70,8 @@ def test_a_model_of_two_points_of_a_sweep_is_counted_once_and_nothing_is_written
     assert re.findall(r", (\w+): (\d+) models to train", text) == [("RTE", "2"), ("MRPC", "2")]
     assert text.count("data: RTE from the toy world") == 1 and "times the published run's" in text
     assert not list(tmp_path.iterdir())
+
+
+def test_an_encoder_that_is_not_at_hand_has_the_shape_that_its_name_says():
+    assert inputs._shape("distilbert/distilbert-base-uncased") == (6, 768)
+    assert inputs._shape("google-bert/bert-base-uncased") == (12, 768)

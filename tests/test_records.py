@@ -126,3 +126,8 @@ def test_every_column_of_a_committed_record_is_in_the_codebook():
 def test_all_committed_records_are_small():
     size = sum(file.stat().st_size for file in records.committed_folder().rglob("*") if file.is_file())
     assert size <= 8 * 10**6
+
+
+def test_quotes_that_versions_of_python_write_otherwise_make_no_record_stale():
+    assert records.statements("x = f\"{y['a']}\"") == records.statements("x = f'{y[\"a\"]}'")
+    assert '"' not in records.statements("x = f\"{y['a']}\"")

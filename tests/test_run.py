@@ -83,4 +83,6 @@ def test_a_notebook_run_by_hand_never_writes_into_a_finished_run(monkeypatch, tm
     monkeypatch.setenv("FIVELENSES_RUNS", str(tmp_path))
     monkeypatch.delenv("FIVELENSES_RUN_FOLDER", raising=False)
     begun = running.begin(1, {"profile": "tiny", "tasks": None, "pd": pd})
+    # All cells run again: they have left names.
+    running.begin(1, {"profile": "tiny", "tasks": "rte", "run": begun, "paper": {}, "place": 3})
     assert begun.folder == tmp_path / "by-hand" / "tiny" / "1-attention-svcca"

@@ -52,6 +52,18 @@ def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
     assert pd.api.types.is_float_dtype(read["rate"]) and np.isnan(read["rate"][1])
 
 
+def test_a_swept_parameter_may_have_the_name_of_a_column_and_values_of_two_kinds(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps.judging, "load", lambda run: None)
+    monkeypatch.setattr(sweeps.judging, "as_table", lambda _: pd.DataFrame({"claim": ["rises"], "low": 0.1}))
+    (tmp_path / "run.json").write_text('{"exhibits": ["toy"], "records": {}}')
+    pd.DataFrame({"value": [1.0]}).to_parquet(tmp_path / "toy.parquet")
+    job = SimpleNamespace(place=tmp_path, chapter=SimpleNamespace(number=3), profile="tiny")
+    swept = [SimpleNamespace(job=job, name=f"low={low}", values={"low": low}) for low in (-2, "[-2, -4]")]
+    sweeps.collect(swept, tmp_path)
+    claims = pd.read_parquet(tmp_path / "claims.parquet")
+    assert claims["low"].tolist() == ["-2", "[-2, -4]"] and claims["table_low"].tolist() == [0.1, 0.1]
+
+
 PATIENCE = 300  # seconds, for a machine with busy neighbours
 PARAMETERS = 'profile = "tiny"\nseeds = None\ntasks = None'
 # The first two seeds wait to be let go, and for each other where they need the same checkpoint; the third fails. All

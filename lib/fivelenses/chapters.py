@@ -45,6 +45,11 @@ def _among_tasks(value: tuple[str, ...] | None, info: ValidationInfo) -> tuple[s
     return value and tuple(task for task in value if task in info.data.get("tasks", value))
 
 
+def _check_pretrained(encoder: str) -> None:
+    if encoder.startswith("random:"):
+        raise ValueError(f"encoder is {encoder}, and the chapter compares with random weights: name a pre-trained one")
+
+
 TaskName = Annotated[str, AfterValidator(_task_name)]
 EncoderName = Annotated[str, AfterValidator(_encoder_name)]
 SomeTasks = Annotated[tuple[TaskName, ...], AfterValidator(_among_tasks)]  # those outside `tasks` are left out
@@ -311,6 +316,7 @@ class Hao2019(ChapterParameters):
 
     @model_validator(mode="after")
     def _consistent(self):
+        _check_pretrained(self.encoder)
         for task in self.tasks:
             if task not in self.scratch_epochs:
                 raise ValueError(f"scratch_epochs has none for {task}")
@@ -450,7 +456,8 @@ class Merchant2020(ChapterParameters):
     # of the layers, beside nothing frozen and all kept.
     frozen: tuple[Layers, ...] = ()
     truncated: tuple[Annotated[float, Field(gt=0, lt=1)] | PositiveInt, ...] = ()
-    ablated: SomeTasks | None = None  # for which encoders are frozen and truncated; all when None
+    # For which encoders are frozen and truncated; all when None.
+    ablated: Annotated[tuple[TaskName, ...] | None, AfterValidator(_among_tasks)] = None
     halved: SomeTasks = ()  # other tasks, for which they are at half of the layers alone
     edge_tasks: tuple[EdgeTask, ...] = Field(min_length=1)
     # Of the edge probes: training targets at most, and how they are trained.
@@ -522,6 +529,7 @@ class FiveLenses(ChapterParameters):
 
     @model_validator(mode="after")
     def _two_encoders(self):
+        _check_pretrained(self.encoder)
         if self.independent == self.encoder:
             raise ValueError(f"independent is the encoder itself: name another, or random:{self.encoder}")
         return self

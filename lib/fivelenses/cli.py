@@ -49,6 +49,9 @@ def main(version: Annotated[bool, Option("--version", help="Print the version an
     if version:
         typer.echo(f"fivelenses {metadata.version('fivelenses')}")
         raise typer.Exit
+    for name in ("HOME", "STORE", "RUNS", "MIRROR"):  # a notebook runs in another folder
+        if folder := os.environ.get(f"FIVELENSES_{name}"):
+            os.environ[f"FIVELENSES_{name}"] = str(Path(folder).expanduser().resolve())
     # A request to end unwinds the program, so that what it started ends with it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if os.environ.pop("FIVELENSES_ENDS_WITH_CALLER", ""):

@@ -49,19 +49,25 @@ class Job:
     def digest(self) -> str:
         """Of all that the run is made from: its parameters; the code, without docstrings and comments, of the notebook
         and of what it imports or measures with; the table of tasks and the cards of claims; what all runs share among
-        the committed records, and those that it reads, or else the encoders that the project ships.
+        the committed records, and those that it reads, or else its encoders and the place of the data.
         """
         cells = [cell.source.strip() for cell in code_cells(nbformat.read(self.chapter.notebook, as_version=4))]
         modules = {name for source in cells for name in records.imported_by(source)}
         code = records.code_digest({"fivelenses.run", *self.chapter.measures, *modules}, ("pretraining",))
-        described = [self.parameters.model_dump(mode="json"), cells, code]
+        mirror = "" if self.committed else os.environ.get("FIVELENSES_MIRROR", "")
+        described = [self.parameters.model_dump(mode="json"), cells, code, mirror]
         content = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-        models = sorted((project_folder() / "models").rglob("*.safetensors"))
-        read = models if self.committed is None else [self.committed / "run.json"]
+        read = [self.committed / "run.json"] if self.committed else self._encoder_files()
         shared = sorted(records.committed_folder().glob("*.parquet"))
         for file in [Path(catalogue.__file__).with_suffix(".yaml"), *shared, *CARDS, *read]:
             content.update(file.name.encode() + file.read_bytes())
         return content.hexdigest()[:16]
+
+    def _encoder_files(self) -> list[Path]:
+        """The weights that the project ships, and those of the reader's own encoders."""
+        own = (Path(name.removeprefix("random:")) for name in self.parameters.encoders_read())
+        folders = [project_folder() / "models", *filter(Path.is_absolute, own)]
+        return [file for folder in folders for file in sorted(folder.rglob("*.safetensors"))]
 
     @property
     def reason(self) -> str:

@@ -33,7 +33,7 @@ from fivelenses.tasks.sources import SourceError, mirror
 FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")  # ends of names of models with such heads
 MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 # Layers and width of encoders that may not be at hand, by a part of their names; those of Turc et al. say theirs.
-SHAPES = {"bert-base": (12, 768), "bert-large": (24, 1024), "multiberts": (12, 768)}
+SHAPES = {"distilbert": (6, 768), "bert-base": (12, 768), "bert-large": (24, 1024), "multiberts": (12, 768)}
 SHAPES |= {"mpnet-base": (12, 768), "MiniLM-L6": (6, 384), "MiniLM-L3": (3, 384)}
 MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522

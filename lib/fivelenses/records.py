@@ -11,6 +11,7 @@ Everything to the right of a record (figures, claims, pages) is a pure function 
 import ast
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -76,7 +77,8 @@ def statements(source: str) -> str:
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    # Which quotes an f-string is written with differs between versions of Python.
+    return re.sub("['\"]+", "'", ast.unparse(tree))
 
 
 def imported_by(source: str) -> set[str]:

@@ -332,8 +332,11 @@ def begin(number: int, namespace: Mapping) -> Run:
         facts = json.loads((Path(committed) / "run.json").read_text(encoding="utf-8"))
         parameters, profile = chapter.parameters(**facts["parameters"]), facts["profile"]
     else:
-        # Constants are in capitals, and what begins with an underscore is the notebook's own.
+        # Constants are in capitals, and what begins with an underscore is the notebook's own; so is every other name
+        # where all cells are run again.
         names = [name for name in namespace if name.islower() and not name.startswith("_")]
+        if "run" in namespace:
+            names = [name for name in names if name in {"profile", *chapter.parameters.model_fields}]
         given = {name: namespace[name] for name in names if isinstance(namespace[name], PLAIN)}
         profile = given.pop("profile", "tiny")
         parameters = settings(number, profile, **given)

@@ -142,7 +142,7 @@ def _slurm(options: str, gpu: bool):
     configured = dask.config.get("jobqueue.slurm", {})
     try:
         shape = dict(pair.split("=", 1) for pair in options.split(","))
-        count = shape.pop("cores", "1")
+        count = shape.pop("cores", configured.get("cores") or 1)
         # To dask, cores are tasks at a time.
         shape |= dict(cores=1, processes=1, job_cpu=int(count), log_directory=str(runs_folder() / "slurm"))
         prologue = [*configured.get("job-script-prologue", []), f"export OMP_NUM_THREADS={count}"]
@@ -190,7 +190,9 @@ def run_point(point: Point, folder: Path, environment: Mapping[str, str]) -> flo
     name, started = get_worker().name, time.monotonic()
     if isinstance(name, int) and torch.cuda.device_count() > 1:
         # Of this machine's workers each has a GPU to itself.
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(name % torch.cuda.device_count())
+        given = filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","))
+        devices = list(given) or range(torch.cuda.device_count())
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(devices[name % len(devices)])
 
     def log(line: str) -> None:
         with (folder / f"{point.name}.log").open("a", encoding="utf-8") as file:
@@ -216,8 +218,8 @@ def collect(points: Sequence[Point], folder: Path) -> None:
         models = [records_folder() / chapter.slug / file for file in facts["records"].get(MODELS, ())]
         parts += [(origin, MODELS, records.read(file).table) for file in models]
         judged = judging.as_table(judging.load(run))
-        verdicts.append(pd.DataFrame(origin, index=judged.index).join(judged))
-    for name, table in (("sweep", gather(parts)), ("claims", pd.concat(verdicts, ignore_index=True))):
+        verdicts.append(_beside(origin, judged))
+    for name, table in (("sweep", gather(parts)), ("claims", _of_one_type(verdicts))):
         with written_beside(folder / f"{name}.parquet") as place:
             table.to_parquet(place, index=False)
 
@@ -226,10 +228,19 @@ def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
     """Tables of many shapes as one: of each the columns that say where it is from, the exhibit's key, and the table."""
     whole = []
     for origin, key, table in parts:
-        first = {**origin, "exhibit": key, "row": range(len(table))}
-        renamed = table.rename(columns={name: f"table_{name}" for name in first})
-        whole.append(pd.concat([pd.DataFrame(first, index=table.index), renamed], axis=1))
-    table = pd.concat(whole, ignore_index=True)
+        whole.append(_beside({**origin, "exhibit": key, "row": range(len(table))}, table))
+    return _of_one_type(whole)
+
+
+def _beside(origin: Mapping, table: pd.DataFrame) -> pd.DataFrame:
+    """A table with columns that say where it is from before its own; a name that both have is also `table_<name>`."""
+    renamed = table.rename(columns={name: f"table_{name}" for name in origin})
+    return pd.concat([pd.DataFrame(origin, index=table.index), renamed], axis=1)
+
+
+def _of_one_type(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Tables below one another, each column numbers or text."""
+    table = pd.concat(tables, ignore_index=True)
     for name in table.columns[table.dtypes.map(pd.api.types.is_object_dtype)]:  # not of one type
         numeric = table[name].dropna().map(pd.api.types.is_number).all()
         table[name] = pd.to_numeric(table[name]) if numeric else table[name].map(_text)

@@ -160,6 +160,22 @@ def test_a_training_that_was_cut_within_any_epoch_or_state_goes_on_to_the_same_w
     assert resumed.manifest["history"] == whole.manifest["history"]
 
 
+def test_a_training_that_ends_within_an_epoch_and_is_killed_after_it_takes_no_further_step(tmp_path, monkeypatch):
+    one = specify(ENCODER, "rte", "toyworld", 9, short_schedule(epochs=1.5), examples=32)
+    whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    store = Store(tmp_path / "killed")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(finetuning, "predict", killed)
+        prepare([one], store, workers=1, log=silent)
+    resumed = prepare([one], store, workers=1, log=silent)[0]
+    assert resumed.manifest["steps"] == whole.manifest["steps"] == 3
+    assert equal(weights(resumed.folder), weights(whole.folder))
+
+
 def cut_short(folder, name):
     """A further state as a kill leaves it while it writes `name`: files before it are whole, those after it absent."""
     newest = folder / "checkpoint-1000"

@@ -1,6 +1,7 @@
 """What lies in the store is listed, verified and removed."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -69,6 +70,13 @@ def test_what_is_no_checkpoint_is_never_removed(stored):
     said(prune=True)
     assert (stored.folder / "thesis" / "chapter.txt").is_file()
     assert (stored.folder / "partial" / "drafts" / "chapter.txt").is_file()
+
+
+def test_a_relative_folder_is_that_of_the_command_also_for_what_it_starts_elsewhere(stored, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FIVELENSES_RUNS", "scratch/runs")
+    CliRunner().invoke(app, ["doctor"])
+    assert os.environ["FIVELENSES_RUNS"] == str(tmp_path / "scratch" / "runs")
 
 
 def test_the_exit_status_says_whether_the_store_is_sound(stored):

@@ -4,10 +4,12 @@ as errors.
 
 import importlib.metadata
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
@@ -54,12 +56,14 @@ def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
         log("book: current")
         return page
     log("book: building")
+    began = time.time()
     shutil.rmtree(work, ignore_errors=True)
     stage(work / "source", published)
     html = jupyter_book(work / "source", work, "-W", "-n", "--keep-going")
     ledger.verdict_table(published).to_csv(html / "verdicts.csv", index=False)
     with folder_beside(page.parent) as partial:
         shutil.copytree(html, partial, dirs_exist_ok=True)
+    os.utime(page, (began, began))  # a page that was saved while the book was built is not in it
     return page
 
 

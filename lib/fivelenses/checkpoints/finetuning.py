@@ -385,6 +385,10 @@ class _OrderSaver(TrainerCallback):
             self.resumed = None
         self.epoch_began = torch.get_rng_state()
 
+    def on_step_end(self, args, state, control, **_):
+        # From its last step, a training that ends within an epoch would go on with one more.
+        control.should_save &= state.global_step < state.max_steps
+
     def on_save(self, args, state, control, **_):
         next_begins = float(state.epoch).is_integer()
         with written_beside(Path(args.output_dir) / f"checkpoint-{state.global_step}" / ORDER) as place:
