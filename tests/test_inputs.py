@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from typer.testing import CliRunner
 
-from fivelenses import records
+from fivelenses import inputs, records
 from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.cli import app
 from fivelenses.inputs import dry_run
