@@ -218,7 +218,7 @@ def collect(points: Sequence[Point], folder: Path) -> None:
         models = [records_folder() / chapter.slug / file for file in facts["records"].get(MODELS, ())]
         parts += [(origin, MODELS, records.read(file).table) for file in models]
         judged = judging.as_table(judging.load(run))
-        verdicts.append(_beside(origin, judged))
+        verdicts.append(_with_origin(origin, judged))
     for name, table in (("sweep", gather(parts)), ("claims", _of_one_type(verdicts))):
         with written_beside(folder / f"{name}.parquet") as place:
             table.to_parquet(place, index=False)
@@ -228,11 +228,11 @@ def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
     """Tables of many shapes as one: of each the columns that say where it is from, the exhibit's key, and the table."""
     whole = []
     for origin, key, table in parts:
-        whole.append(_beside({**origin, "exhibit": key, "row": range(len(table))}, table))
+        whole.append(_with_origin({**origin, "exhibit": key, "row": range(len(table))}, table))
     return _of_one_type(whole)
 
 
-def _beside(origin: Mapping, table: pd.DataFrame) -> pd.DataFrame:
+def _with_origin(origin: Mapping, table: pd.DataFrame) -> pd.DataFrame:
     """A table with columns that say where it is from before its own; a name that both have is also `table_<name>`."""
     renamed = table.rename(columns={name: f"table_{name}" for name in origin})
     return pd.concat([pd.DataFrame(origin, index=table.index), renamed], axis=1)
