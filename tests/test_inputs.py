@@ -33,6 +33,7 @@ def test_every_chapter_has_a_dry_run_of_all_its_models(number):
 def test_a_dry_run_says_what_the_paper_would_take_without_a_network(number):
     text = described("run", str(number), "--profile", "paper")
     assert "GB of disk" in text and "times the published run's" in text
+    assert "(less those in the store)" in text and "(0 in the store)" not in text
     if number == 5:
         assert "data: WikiText-2 from" in text and "data: Parsing from" in text
 

@@ -105,10 +105,11 @@ def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
         return [*lines, "an encoder is not at hand, so the models and their time are not known"]
     models = models.drop_duplicates(["encoder", "task", "training"])
     for (encoder, task), rows in models.groupby(["encoder", "task"], sort=False):
-        missing = rows[~rows["stored"]]
+        missing, known = rows[rows["stored"].ne(True)], rows["stored"].notna().all()
         line = (
             f"{encoder}, {tasks.find(task).title}: {counted(len(missing), 'model')} to train "
-            f"({len(rows) - len(missing)} in the store) on {_range(rows['examples'])} examples, "
+            f"({f'{len(rows) - len(missing)} in' if known else 'less those in'} the store) on "
+            f"{_range(rows['examples'])} examples, "
             f"{_range(rows['epochs'])} epochs, {missing['bytes'].sum() / 1e9:.1f} GB of disk"
         )
         lines[line] = None
@@ -158,8 +159,8 @@ def _models(parameters: ChapterParameters) -> Iterator[dict]:
     for encoder, name in product(parameters.encoders_used(), parameters.tasks_trained()):
         layers, width = _shape(encoder)
         size = 12 * layers * width**2  # parameters of the layers, without biases and norms
-        sizes, stored = tasks.find(name).sizes, repeat(False)
-        # Elsewhere the table is on the hub, from which a dry run fetches nothing.
+        sizes, stored = tasks.find(name).sizes, repeat(None)
+        # Elsewhere the table is on the hub, from which a dry run fetches nothing: it cannot know the models' addresses.
         if tasks.find(name).own or parameters.source == "toyworld" or mirror():
             # `_data` names a table that the mirror lacks, and an encoder whose shape is known need not be at hand.
             with contextlib.suppress(SourceError):
