@@ -66,14 +66,6 @@ def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob(mirror, monkeypatch)
         raw_text("bank", "other")
     with pytest.raises(SourceError, match="b.txt of owner/bank could not be read"):
         raw_text("bank", "lost")
-    fetched = mirror / "fivelenses" / "raw" / "owner" / "bank" / "v1" / "a.txt"
-    fetched.parent.mkdir(parents=True)
-    fetched.write_bytes(b"a page that asks for a password")
-    monkeypatch.delenv("FIVELENSES_MIRROR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(mirror))
-    with pytest.raises(SourceError, match="run again, and it is fetched again"):
-        raw_text("bank")
-    assert not fetched.exists()
 
 
 @pytest.fixture

@@ -106,10 +106,7 @@ def raw_bytes(corpus: str, split: str = "all") -> bytes:
         ) from error
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
     if not any(own.hexdigest().startswith(one) for own in (hashlib.sha256(content), blob) for one in hashes):
-        if not folder:
-            place.unlink()  # or no later run would fetch it
-        again = "replace it" if folder else "run again, and it is fetched again"
-        raise SourceError(f"{place} is not {path} of {repository} {tag} (its hash differs): {again}.")
+        raise SourceError(f"{place} is not {path} of {repository} {tag} (its hash differs): fetch it again.")
     return content
 
 
