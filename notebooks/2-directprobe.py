@@ -88,7 +88,7 @@ settings = run.settings
 run.table(
     "Table 1",
     run.measure("encoder_sizes"),
-    "The encoders. Parameters include embeddings, not the pooler.",
+    "The encoders. Parameters include embeddings, not the pooler (BERT's extra layer on [CLS]).",
     formats={"encoder": short, "parameters": "{:,}"},
 )
 
@@ -324,9 +324,9 @@ def fall_of_similarity(rows):
 # Table 3 also says whether the points are separable with *permuted* labels.
 
 # %% tags=["hide-input"]
-CLUSTERS = ["labels_before", *(f"clusters_{stage}" for stage in STAGES)]
-for name in ("separable", "control_separable"):
-    CLUSTERS += [f"{name}_{BEFORE}", f"{name}_{AFTER}"]
+SEPARABLE = [f"separable_{BEFORE}", f"separable_{AFTER}"]
+CLUSTERS = ["labels_before", *(f"clusters_{stage}" for stage in STAGES), *SEPARABLE]
+CLUSTERS += [f"control_{name}" for name in SEPARABLE]
 smallest = table[table["encoder"] == settings.encoders[0]]
 points, all_points = in_words(smallest["points_before"]), in_words(smallest["all_points_before"])
 run.table(
@@ -354,10 +354,10 @@ read = [f"{name}_{stage}" for stage in (BEFORE, AFTER) for name in ("hidden_1", 
 run.table(
     "Table 7",
     table.sort_values("task", key=lambda names: names.map(title), kind="stable"),
-    "All tasks and encoders: hidden sizes of the best probe, its accuracy (mean ± standard "
-    f"deviation over {settings.probe_initialisations} initialisations), and the number of "
-    "clusters, before and after fine-tuning.",
-    **printed(table, "task", "encoder", *read, *CLUSTERS[:3]),
+    "All tasks and encoders: hidden sizes of the best probe (first seed), accuracy ± deviation of "
+    f"{settings.probe_initialisations} initialisations, clusters, and whether planes separate all "
+    "points (means over seeds).",
+    **printed(table, "task", "encoder", *read, *CLUSTERS[:3], *SEPARABLE),
 )
 
 

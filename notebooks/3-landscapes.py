@@ -155,7 +155,7 @@ library = fivelenses.lenses.basin.half_widths(alphas, losses, at=1, rise=0.1)[1]
 {"by hand": round(float(by_hand), 6), "library": round(library, 6)}
 
 # %% [markdown]
-# The encoder's parameters move, embeddings included; pooler and classifier stay.
+# Encoder and embeddings move; the head stays, with the pooler, BERT's extra layer on [CLS].
 # $\mathcal{J}$ is the mean over one random subset of the examples, without dropout.
 
 # %% tags=["hide-input", "claim"]
@@ -529,8 +529,8 @@ def straighter(paths):
 
 
 # %% [markdown]
-# What if training goes on? The paper continues five epochs by twenty more, at a tenth of the rate.
-# A separate training has as many epochs from the start.
+# What if training goes on? The paper continues five epochs by twenty more; we do so at a tenth of
+# the rate, of which it says nothing. A separate training has as many epochs from the start.
 
 # %% tags=["hide-input", "claim"]
 seeds = settings.seeds if settings.long_task in settings.tasks else ()
@@ -626,8 +626,8 @@ run.figure(
     "Figure 5",
     drawing,
     "Training loss from start (0) to end (1), its least value scaled to 0 and its start to 1 "
-    "(mean and range over seeds; cut off above 2). The random direction is filter-normalised, and "
-    "as long." + f" Not drawn, since the loss {missing}: {flat}." * bool(flat),
+    "(mean and range over seeds; cut off above 2). In the random direction, as long, rows have "
+    "the weights' lengths." + f" Not drawn, since the loss {missing}: {flat}." * bool(flat),
 )
 
 
@@ -799,8 +799,8 @@ run.table(
 )
 
 # %% [markdown]
-# A width depends on a direction and its length; the {term}`Hessian` does not. Its largest
-# eigenvalue is the greatest curvature in any direction, its trace the sum over all.
+# A width depends on a direction and its length, the {term}`Hessian` on the scale of weights alone.
+# Its largest eigenvalue is the greatest curvature in any direction, its trace the sum over all.
 
 # %% tags=["hide-input"]
 curved = settings.curvature_examples or settings.grid_examples

@@ -134,8 +134,8 @@ table[["more", "control"]] = [MEANING[key] for key in table["measure"]]
 run.table(
     "The instruments",
     table,
-    "The measures of change. A larger value is more change in every one of them; below 0, "
-    "fine-tuning went the other way.",
+    "The measures of change. A larger value is more of what its row names; below 0, fine-tuning "
+    "went the other way, which tops and rank correlations count as the least change.",
     columns={"measure": "measure", "lens": "lens", "reads": "reads", "more": "more is"}
     | {"least": "here", "control": "null", "null_least": "null here"},
     formats={"measure": name, "least": "{least:z.3f} to {most:z.3f}"}
