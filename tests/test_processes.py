@@ -7,7 +7,11 @@ import signal
 import time
 
 import dask
+import distributed  # noqa: F401 - whose settings come with it
+import pytest
 
+from fivelenses import processes
+from fivelenses.files import RunError
 from fivelenses.processes import memory, workers
 
 
@@ -29,6 +33,12 @@ def test_a_worker_that_the_machine_stopped_for_a_while_goes_on_with_its_task(tmp
         time.sleep(7)  # dask waits for ten heartbeats, of half a second each
         os.kill(worker, signal.SIGCONT)
         assert task.result(timeout=20) == worker
+
+
+def test_a_task_that_loses_too_many_workers_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(processes, "MAX_LOST_WORKERS", 0)
+    with pytest.raises(RunError, match="1 processes of one task were lost"), workers(1) as client:
+        client.submit(os._exit, 1).result(timeout=20)
 
 
 def test_the_least_limit_of_a_job_and_of_what_it_is_part_of_counts(tmp_path):

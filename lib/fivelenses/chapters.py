@@ -723,5 +723,5 @@ def parse_parameters(pairs: list[str]) -> dict:
         except yaml.YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
         if not name or parsed[name] is None:
-            raise ValueError(f"A parameter is written name=value, not {pair!r}.")
+            raise ValueError(f"A parameter is written name=value, with a value that is not null: not {pair!r}.")
     return parsed

@@ -26,7 +26,7 @@ Profile = Annotated[str, Option(help="tiny (toy world), small (real encoder, mir
 VALUES = "name=value, as often as you like; tasks=./own.csv reads a table of your own."
 Parameters = Annotated[list[str], Option("-p", "--parameter", help=VALUES)]
 DryRun = Annotated[bool, Option("--dry-run", help="Print what would be fetched and trained, and start nothing.")]
-Workers = Annotated[int | None, Option(min=1, help="Processes side by side, or Slurm jobs; by default as cores allow.")]
+Workers = Annotated[int | None, Option(min=1, help="Processes side by side, or Slurm jobs; by default what suits.")]
 
 
 class _OneSentence(typer.core.TyperGroup):
@@ -199,7 +199,7 @@ def publish(
     chapter: Chapter,
     profile: Profile = "small",
     parameter: Parameters = (),
-    stamp: Annotated[bool, Option("--stamp", help="Only mark it as made by today's code, of equal numbers.")] = False,
+    stamp: Annotated[bool, Option("--stamp", help="Only mark all that is published of it as of today's code.")] = False,
 ) -> None:
     """Copy the records of a chapter's run into book/records, from which the book's published pages are made."""
     from fivelenses.book import pages

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from itertools import product, repeat
+from pathlib import Path
 
 import datasets
 import numpy as np
@@ -146,10 +147,11 @@ def _data(parameters: ChapterParameters, name: str) -> str:
 @cache
 def _shape(encoder: str) -> tuple[int, int]:
     """The number and the width of an encoder's layers."""
-    if miniature := MINIATURE.search(encoder):
-        return int(miniature[1]), int(miniature[2])
-    if known := [shape for part, shape in SHAPES.items() if part in encoder]:
-        return known[0]
+    if not Path(encoder.removeprefix("random:")).is_absolute():  # a folder has its own configuration
+        if miniature := MINIATURE.search(encoder):
+            return int(miniature[1]), int(miniature[2])
+        if known := [shape for part, shape in SHAPES.items() if part in encoder]:
+            return known[0]
     config = encoders.config(encoders.locate(encoder))
     return config.num_hidden_layers, config.hidden_size
 

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import joblib
 
+from fivelenses.files import RunError
+
 SECONDS_BETWEEN_LINES = 30.0
 MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
 SHARE = 1 / 3  # of memory for what is gathered in a stream; the rest is for the models and the rest of the machine
@@ -58,11 +60,12 @@ def repeated(action: Callable[[], None]) -> Iterator[None]:
 def workers(count: int) -> Iterator:
     """A client of so many worker processes of this machine, which share its cores and run one task each at a time.
 
-    A worker that is killed is replaced and its task begun again; after the block none is left.
+    A worker that is killed is replaced and its task begun again; one that loses too many is refused. After the block
+    none is left.
     """
     # A page that reads records has no worker, and does not wait for the library.
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client, KilledWorker, LocalCluster
     from distributed.utils import silence_logging_cmgr
 
     threads = max(1, joblib.cpu_count() // count)
@@ -79,7 +82,11 @@ def workers(count: int) -> Iterator:
         LocalCluster(**shape) as cluster,
         Client(cluster) as client,
     ):
-        yield client
+        try:
+            yield client
+        except KilledWorker as error:
+            often = f"{MAX_LOST_WORKERS + 1} processes of one task were lost, as where memory is short"
+            raise RunError(f"{often}: let fewer run side by side.") from error
 
 
 def memory_at_hand(device: str | None = None) -> float:

@@ -271,8 +271,9 @@ def _change(similarity: Callable, x: torch.Tensor, y: torch.Tensor) -> float:
 class PermutedAttention(comparison.AttentionJS):
     """Attention divergence with the rows of the second model permuted among the tokens of a text; column `js_null`."""
 
-    def __init__(self) -> None:
-        self._draw = torch.Generator().manual_seed(SEED)
+    def begin(self, *given, **named) -> None:
+        super().begin(*given, **named)
+        self._draw = torch.Generator().manual_seed(SEED)  # the same in every pass, of which memory sets the number
 
     def update(self, batches: Sequence[Activations]) -> None:
         mask, rows = batches[1].mask, {}

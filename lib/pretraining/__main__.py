@@ -6,6 +6,7 @@ The toy world's text has a recipe of its own, of which the seed alone can be set
 
 import argparse
 import dataclasses
+import lzma
 import sys
 from pathlib import Path
 
@@ -38,13 +39,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _pretrain_toy(folder: Path, chosen: dict) -> None:
-    if others := sorted({*chosen} - {"seed"}):
+def _pretrain_toy(arguments: argparse.Namespace, chosen: dict) -> None:
+    given = {name for name in ("held_out", "half_precision") if getattr(arguments, name)}
+    if others := sorted({*chosen, *given} - {"seed"}):
         raise ValueError(f"--toy has a recipe of its own, which {others[0]} would not change: leave it out.")
     # One thread, so that the weights do not depend on the number of cores; run two seeds side by side instead.
     torch.set_num_threads(1)
     specification = dataclasses.replace(TOY_BERT, **chosen)
-    pretrain(toy_text("train"), specification, folder, held_out=toy_text("validation"))
+    pretrain(toy_text("train"), specification, arguments.folder, held_out=toy_text("validation"))
 
 
 def _pretrain_text(arguments: argparse.Namespace, chosen: dict) -> None:
@@ -68,10 +70,10 @@ def main() -> None:
     chosen = {name: value for name, value in vars(arguments).items() if name in FIELDS}
     try:
         if arguments.toy:
-            _pretrain_toy(arguments.folder, chosen)
+            _pretrain_toy(arguments, chosen)
         else:
             _pretrain_text(arguments, chosen)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError, FloatingPointError, lzma.LZMAError) as error:
         sys.exit(f"pretraining: {error}")
     print(f"pre-trained, in {arguments.folder}")
 

@@ -23,11 +23,12 @@ def measured(tmp_path, monkeypatch):
 
 
 def test_published_records_are_loaded_by_profile_and_chapter(measured):
-    place = pages.commit(1, "small-a", measured, TOLD, leads=False)
+    place = pages.commit(1, "small-a", measured, TOLD, leads=True)
     pages.commit(1, "small-b", {"weights": measured["heights"]}, TOLD, leads=True)
     assert {file.name for file in place.iterdir()} == {"heights.parquet", "run.json"}
     assert json.loads((place / "run.json").read_text())["files"] == checksums(place)
-    assert list(records.load("small", 1)) == ["weights"]  # the run that leads
+    assert list(records.load("small", 1)) == ["weights"]  # the run that leads, since it came last
+    assert [run.leads for run in pages.published_runs()] == [True, False]
     assert records.load("small", 1, "a")["heights"]["height"].tolist() == [1.0, 2.0]
     with pytest.raises(records.RecordError, match="No run of chapter 2 on small is published: there are small-a/1-"):
         records.load("small", 2)

@@ -124,9 +124,11 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
 
 def commit(number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping, leads: bool) -> Path:
     """Write records, by the names of their files, and their ``run.json`` where published runs lie, in the place of the
-    run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay.
+    run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay. At most one run of a chapter leads.
     """
     place = records.committed_folder() / name / CHAPTERS[number].slug
+    for led in (run.committed for run in published_runs() if leads and run.leads and run.chapter.number == number):
+        _write_facts(led, json.loads((led / "run.json").read_text(encoding="utf-8")) | {"leads": False})
     with folder_beside(place) as partial:
         for measurement, record in measured.items():
             records.write(partial / f"{measurement}.parquet", record)
@@ -274,9 +276,8 @@ def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
     below = below_exhibits(said)
     for cell, executed in zip(code_cells(page), code_cells(copy), strict=True):
         if any(output.output_type == "stream" for output in executed.outputs):
-            number, profile = run.chapter.number, run.profile
-            command = f"fivelenses run {number} --profile {profile} --force"
-            raise RunError(f"A cell of chapter {number} ({profile}) printed a warning: run `{command}`.")
+            where = f"A cell of chapter {run.chapter.number} ({run.profile}) printed a warning"
+            raise RunError(f"{where}: remove {run.folder} and give the same command again.")
         cell.execution_count = executed.execution_count
         cell.outputs = [one for output in executed.outputs for one in with_words(output, below)]
     heading, _, rest = page.cells[0].source.partition("\n")

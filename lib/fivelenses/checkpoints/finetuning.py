@@ -73,7 +73,7 @@ def prepare(
     missing = [one for one in found if one not in ready]
     shapes = [encoders.check_encoder(one.encoder, projections=bool(one.reinitialised)) for one in missing]
     if workers is None:
-        # A GPU is never shared.
+        # By default a GPU is not shared.
         small = all(shape.hidden_size <= SMALL_WIDTH for shape in shapes) and not on_gpu(device)
         workers = joblib.cpu_count() if small else 1
     started, total = time.monotonic(), len(missing)
