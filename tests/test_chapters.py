@@ -42,8 +42,7 @@ def test_the_parameters_cell_names_every_parameter_once(number):
 
 
 @pytest.mark.parametrize(
-    ("number", "given"),
-    [(1, {"evaluation_examples": 5}), (1, {"mixed_examples": 3}), (6, {"evaluation_examples": 5})],
+    ("number", "given"), [(1, {"evaluation_examples": 5}), (1, {"mixed_examples": 3}), (6, {"evaluation_examples": 5})]
 )
 def test_too_few_examples_to_compare_are_refused_before_a_training(number, given):
     with pytest.raises(ValueError, match="of two layers of width 64 needs more than 128: take more examples"):

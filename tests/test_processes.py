@@ -1,6 +1,4 @@
-"""The memory that a process may use is this machine's, or what its control group allows; a worker that is silent for a
-while keeps its task.
-"""
+"""Memory is this machine's, or what its control group allows; a worker that is silent for a while keeps its task."""
 
 import os
 import signal

@@ -1,6 +1,4 @@
-"""Chapter 2: its claims on the paper's own numbers, on trivial shapes and on records that settle them either way; what
-it measures on toy models and cases worked by hand.
-"""
+"""Chapter 2: its claims on the paper's numbers, trivial shapes and records that settle them; its measures by hand."""
 
 import numpy as np
 import pandas as pd
@@ -10,6 +8,7 @@ from tests import chapters
 from fivelenses.checkpoints.specification import Schedule, specify
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, MIXED, OPEN, REPRODUCED
+from fivelenses.models.layers import layer_list
 from fivelenses.papers import zhou2022, zhou2022_geometry
 from fivelenses.records import FINE_TUNED, SHARED, TWINS
 
@@ -228,6 +227,14 @@ def test_all_labels_are_kept_and_a_sentence_is_measured_once():
 def test_a_model_is_measured_beside_both_of_its_twins(toy_checkpoint):
     places = [places for places, _ in zhou2022.before_and_after([toy_checkpoint])]
     assert [place["control"] for (place,) in places] == [SHARED, FINE_TUNED, *TWINS]
+
+
+def test_labels_that_share_a_point_have_no_clusters_and_no_distances(toy_checkpoint, monkeypatch):
+    flat, place = toy_checkpoint.model(), {"control": "functional twin"}
+    layer_list(flat)[-1].output.LayerNorm.weight.data.zero_()
+    monkeypatch.setattr(zhou2022_geometry, "before_and_after", lambda _: [([place], flat)])
+    (row,) = zhou2022_geometry.geometry([toy_checkpoint], points=30).to_dict("records")
+    assert np.isnan([row["clusters"], row["similarity"]]).all() and not row["separable"]
 
 
 GRID = {"probe_sizes": [8], "probe_regularisers": [0.1]}

@@ -44,7 +44,8 @@ def geometry(
         min_examples: labels with fewer points in either split are left out of the comparison of both.
 
     Returns:
-        One row per model: the columns of `before_and_after`; `points`, `dimensions`, `labels`, `clusters`;
+        One row per model: the columns of `before_and_after`; `points`, `dimensions`, `labels`, `clusters` (missing
+        where two labels share a point, as in a functional twin whose noise has flattened its last layer);
         `all_points`, `separable`, `control_separable` (with permuted labels); the `similarity` of the distances of
         common labels in both splits, NaN where planes do not separate them in both.
     """
@@ -53,12 +54,12 @@ def geometry(
     kept, common = sample(whole, points), common_labels(parts, min_examples)
     for places, model in before_and_after(checkpoints):
         states, test = (parts[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
-        training = directprobe.probe(states[kept], whole[kept])
+        training = _probe(states[kept], whole[kept])
         counted = {
             "points": len(kept),
             "dimensions": states.shape[1],
-            "labels": len(training.labels),
-            "clusters": training.n_clusters,
+            "labels": len(np.unique(whole[kept])),
+            "clusters": training.n_clusters if training else np.nan,
             "all_points": len(whole),
             "separable": directprobe.linearly_separable(states, whole),
             "control_separable": directprobe.random_label_control(states, whole, PERMUTATION),
@@ -74,9 +75,16 @@ def common_labels(parts: Mapping[str, Split], min_examples: int) -> list[str]:
     return sorted(counts.index[(counts >= min_examples).all(axis=1)])
 
 
-def _similarity(training: Points, test: Points, common: Sequence[str], probed: directprobe.DirectProbe) -> float:
+def _probe(points: np.ndarray, labels: np.ndarray) -> directprobe.DirectProbe | None:
+    """The clusters of points (n, width), or None where two labels share a point, which no clusters tell apart."""
+    _, places = np.unique(points, axis=0, return_inverse=True)
+    shared = pd.Series(labels).groupby(places.ravel()).nunique().max() > 1
+    return None if shared else directprobe.probe(points, labels)
+
+
+def _similarity(training: Points, test: Points, common: Sequence[str], probed: directprobe.DirectProbe | None) -> float:
     """How alike the distances between common labels are in both splits; `probed` is of the training points."""
-    if len(common) < 3:
+    if len(common) < 3 or probed is None:
         return np.nan
     (x, y), test = [(points[rows := np.isin(labels, common)], labels[rows]) for points, labels in (training, test)]
     separable = probed.linearly_separable or directprobe.linearly_separable(x, y)
@@ -199,16 +207,17 @@ def target_distances(
         followed_points: of the training split, at most.
 
     Returns:
-        The columns of `after_each_task`; `label`, its least distance to any other `before` and `after`, `separable`
-        (before and after).
+        The columns of `after_each_task`; `label`, its least distance to any other `before` and `after` (missing where
+        two labels share a point), `separable` (before and after).
     """
     check_finite({one.specification.task: one for one in checkpoints}, "tuned_on")
     part = splits(replace(checkpoints[0].specification, task=target), followed_points)[TRAINING]
     parts, start = [], None
     for (place,), model in after_each_task(checkpoints):
-        probed = directprobe.probe(part.last_layer(model, device), part.labels)
+        probed = (_probe if parts else directprobe.probe)(part.last_layer(model, device), part.labels)
         start = start or probed
-        distances = {"before": start.min_distances, "after": probed.min_distances}
+        distances = {"before": start.min_distances, "after": probed.min_distances if probed else np.nan}
         table = pd.DataFrame(place | {"label": start.labels.astype(str)} | distances)
-        parts.append(table.assign(separable=start.linearly_separable and probed.linearly_separable))
+        both = probed is not None and start.linearly_separable and probed.linearly_separable
+        parts.append(table.assign(separable=both))
     return pd.concat(parts, ignore_index=True)
