@@ -185,7 +185,7 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
         environment |= {files.RECORDS_VARIABLE: str(job.committed), "OMP_NUM_THREADS": "1"}
     # What a cell printed can be late on a busy machine; after papermill's four seconds a run of hours would end.
     options = {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": 600}
-    options["request_save_on_cell_execute"] = False  # before and after each cell, a fifth of a page's time
+    options["request_save_on_cell_execute"] = False  # the run is kept when whole, or as it failed
     # A kernel warns that its ports are not encrypted, and calls it an error that it is asked to end.
     options["extra_arguments"] = ["--log-level=CRITICAL"]
     options["stdout_file"] = SimpleNamespace(write=lambda text: [*map(log, text.splitlines())], flush=bool)
