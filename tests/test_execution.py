@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fivelenses import execution, inputs
+from fivelenses import execution
 from fivelenses.chapters import settings
 from fivelenses.execution import RunError
 from fivelenses.files import project_folder, runs_folder
@@ -80,12 +80,6 @@ def test_where_all_is_current_no_worker_is_started(folder, monkeypatch):
     write_notebook(BEGIN, "run.finish()  # changed")
     with pytest.raises(TypeError, match="not callable"):
         execution.execute_all([execution.of_chapter(1, "tiny")])
-
-
-def test_a_full_disk_is_said_before_the_run(chapter, monkeypatch):
-    monkeypatch.setattr(inputs, "MIN_DISK", 10**18)
-    with pytest.raises(RunError, match="make room"):
-        execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
 
 
 def test_a_disk_that_fills_while_a_notebook_runs_is_named(chapter):

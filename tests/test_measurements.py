@@ -7,10 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fivelenses import processes, records
+from fivelenses import inputs, processes, records
 from fivelenses.chapters import CHAPTERS, settings
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.files import RunError
 from fivelenses.records import Identity, Missing, Record
 from fivelenses.run import Run
 
@@ -49,6 +50,13 @@ def test_what_was_measured_is_measured_again_for_another_parameter_or_other_code
     monkeypatch.setattr(records, "measuring_code", lambda module: "d0ne")
     run.measure("count")
     assert calls == [1, 2, 1]
+
+
+def test_a_full_disk_is_said_before_anything_is_measured(run, monkeypatch):
+    monkeypatch.setattr(inputs, "MIN_DISK", 10**18)
+    with pytest.raises(RunError, match="make room"):
+        run.measure("count")
+    assert not calls
 
 
 def test_values_are_measured_one_after_another_and_only_those_that_are_new(run):

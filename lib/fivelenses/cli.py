@@ -17,7 +17,7 @@ try:
     import typer
     from typer import Argument, Option
 
-    from fivelenses.chapters import CHAPTERS, chapters_on, parse_parameters, settings
+    from fivelenses.chapters import CHAPTERS, chapters_on, check_device, parse_parameters, settings
 except ModuleNotFoundError:
     sys.exit("fivelenses: the command needs `pip install 'fivelenses[book]'`; without it there are the lenses alone.")
 
@@ -106,6 +106,7 @@ def train(
     from fivelenses.inputs import check_inputs
 
     parameters = settings(chapter, profile, **parse_parameters(parameter))
+    check_device(parameters)
     check_inputs(parameters, typer.echo)
     models = prepare(parameters.specifications(), workers=workers, log=typer.echo, device=parameters.device)
     typer.echo(f"{len(models)} models are in the store")

@@ -133,7 +133,7 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
 
     The run is made in a folder beside and takes its place when whole; checkpoints and records that were made before a
     kill are not made again. Refused in one sentence, which `log` does not get: an encoder or a table that cannot be
-    read, a notebook that fails.
+    read, which the notebook sees before it measures; a notebook that fails.
     """
     name, started = f"Chapter {job.chapter.number}, {job.profile}", time.monotonic()
     job.place.parent.mkdir(parents=True, exist_ok=True)
@@ -143,10 +143,6 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
         if not reason:
             log(f"{name}: current, in {job.place}")
             return job.place
-        if job.committed is None:
-            from fivelenses.inputs import check_inputs
-
-            check_inputs(job.parameters, log)
         log(f"{name}: running ({reason})")
         digest = job.digest
         shutil.rmtree(made, ignore_errors=True)
@@ -193,6 +189,8 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
         try:
             made = papermill.execute_notebook(notebook, executed, parameters, cwd=notebook.parent, **options)
         except papermill.PapermillExecutionError as error:
+            if error.ename in ("ParameterError", "RunError", "SourceError"):
+                return error.evalue
             first = error.source.strip().splitlines()[0]
             return f"the cell that begins {first!r} failed, {error.ename}: {error.evalue} (see {executed})."
         except Exception as error:  # a kernel that died, or a notebook that papermill cannot run

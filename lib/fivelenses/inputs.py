@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from fivelenses import records, tasks
-from fivelenses.chapters import CHAPTERS, ChapterParameters, ParameterError, check_device
+from fivelenses.chapters import CHAPTERS, ChapterParameters, ParameterError
 from fivelenses.checkpoints.store import Store
 from fivelenses.comparison import check_tokens
 from fivelenses.exhibits import counted
@@ -40,13 +40,11 @@ MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522
 
 
-def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print, here: bool = True) -> None:
-    """Refuse, before a run starts (`here`, or on another machine), a GPU that is not there, encoders that cannot be
-    studied or read fewer tokens than it asks for, examples too few to be compared, and a disk that is nearly full.
+def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = print) -> None:
+    """Refuse, before anything is trained or measured, encoders that cannot be studied or read fewer tokens than a run
+    asks for, examples too few to be compared, and a disk that is nearly full.
     `log` gets a line on each table of the reader's own, each encoder that was fine-tuned before, and layers left out.
     """
-    if here:
-        check_device(parameters)
     folder = next(place for place in (store_folder(), *store_folder().parents) if place.exists())
     if (free := shutil.disk_usage(folder).free) < MIN_DISK:
         raise RunError(f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {MIN_DISK / 1e9:.0f}: make room")

@@ -49,6 +49,7 @@ class Run:
     not_measured: dict[str, str] = field(default_factory=dict)  # why, by the measurement's name
     outdated: list[str] = field(default_factory=list)  # published measurements whose code has changed since
     checkpoints: dict = field(default_factory=dict)  # trained or checked, by specification
+    checked: bool = False  # whether its inputs are fit, which is asked before anything is measured
 
     @property
     def name(self) -> str:
@@ -161,7 +162,11 @@ class Run:
 
     def _measure(self, function: Callable, arguments: dict, group: list | None, groups: list, identity: Identity):
         from fivelenses.checkpoints.finetuning import environment
+        from fivelenses.inputs import check_inputs
 
+        if not self.checked:
+            check_inputs(self.settings, self.log)
+            self.checked = True
         name, device, checkpoints = function.__name__, self.settings.device, []
         if group is not None:
             # All groups at once, so that small models train side by side.

@@ -19,14 +19,12 @@ from pathlib import Path
 
 import joblib
 import pandas as pd
-import torch
 import yaml
 
 from fivelenses import judging, processes, records
-from fivelenses.chapters import ParameterError
+from fivelenses.chapters import ParameterError, check_device
 from fivelenses.execution import Job, execute, of_chapter
 from fivelenses.files import RunError, project_folder, records_folder, runs_folder, store_folder, written_beside
-from fivelenses.inputs import check_inputs
 
 MODELS = "models"  # as an exhibit, the chapter's own table of fine-tuned models
 PATIENCE = 10  # seconds in which a scheduler that is up has to answer
@@ -76,12 +74,16 @@ def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) 
     Returns:
         The sweep's folder, and the names of points that have no run.
     """
+    from fivelenses.inputs import check_inputs  # a worker's notebook loads what measures, not the worker
+
     job, places = points[0].job, json.dumps(sorted(point.job.place.name for point in points))
     name = name or f"{job.chapter.slug}-{job.profile}-{hashlib.sha256(places.encode()).hexdigest()[:8]}"
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"A sweep's name is made of letters, digits, dots and dashes, not {name!r}.")
     for point in points:
-        check_inputs(point.job.parameters, here=not (cluster.get("scheduler") or cluster.get("slurm")))
+        check_inputs(point.job.parameters)
+        if not (cluster.get("scheduler") or cluster.get("slurm")):
+            check_device(point.job.parameters)
     pending, folder = [point for point in points if point.job.reason], runs_folder() / "sweeps" / name
     content = {"chapter": job.chapter.number, "profile": job.profile, "swept": list(points[0].values)}
     content["points"] = {point.name: dict(point.job.overrides) for point in points}
@@ -111,6 +113,7 @@ def connect(
         scheduler: the address of a running dask scheduler.
         slurm: options of dask-jobqueue's SLURMCluster, ``queue=gpu,cores=8,memory=32GB``, beside its configuration.
     """
+    import torch
     from distributed import Client
 
     if scheduler:
@@ -182,6 +185,7 @@ def _run(points: Sequence[Point], folder: Path, retries: int, **cluster) -> None
 
 def run_point(point: Point, folder: Path, environment: Mapping[str, str]) -> float:
     """Run one point on a worker, with the variables of the process that sweeps; the seconds that it took."""
+    import torch
     from distributed import get_worker
 
     if not folder.is_dir():
