@@ -188,10 +188,8 @@ def book(
     run: Annotated[bool, Option("--run", help="Run this machine's own chapters first.")] = False,
 ) -> None:
     """Build the book from the published records and this machine's own, and print where it is."""
-    from fivelenses.book.build import build, build_first_chapter, first_page
+    from fivelenses.book.build import build
 
-    if run and not first_page().is_file():
-        typer.echo(f"A first page, chapter 1 as it is published, is at {build_first_chapter(typer.echo)}")
     typer.echo(f"The book is at {build(typer.echo, measure=run)}")
 
 

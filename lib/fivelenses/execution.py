@@ -112,9 +112,11 @@ def committed_page(committed: Path) -> Path:
     return runs_folder() / "published" / committed.parent.name / committed.name
 
 
-def execute_all(jobs: Iterable[Job], force: bool = False) -> None:
-    """Execute notebooks side by side, on all cores; after all have ended, the first failure is raised."""
-    from distributed import wait
+def execute_all(jobs: Iterable[Job], force: bool = False, done: Callable[[Job], None] = lambda job: None) -> None:
+    """Execute notebooks side by side, on all cores; after all have ended, the first failure is raised. While others go
+    on, `done` is called with each that has succeeded.
+    """
+    from distributed import as_completed
 
     pending = [job for job in jobs if job.reason or force]
     if not pending:
@@ -123,7 +125,10 @@ def execute_all(jobs: Iterable[Job], force: bool = False) -> None:
     with workers(min(joblib.cpu_count(), len(pending))) as client:
         # A failure is the notebook's, not the worker's: what others have begun is brought to its end.
         futures = [client.submit(execute, job, force, log, pure=False, priority=-n) for n, job in enumerate(pending)]
-        wait(futures)
+        ended = dict(zip(futures, pending, strict=True))
+        for future in as_completed(futures):
+            if future.status == "finished":
+                done(ended[future])
         for future in futures:
             future.result()
 

@@ -22,7 +22,7 @@ from bs4 import BeautifulSoup
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
 from fivelenses.book.pages import BookRun, assemble, local_runs, published_runs
-from fivelenses.execution import execute, execute_all, of_chapter, of_records
+from fivelenses.execution import Job, execute_all, of_chapter, of_records
 from fivelenses.exhibits import Exhibit, dots, in_words, table_html
 from fivelenses.files import RunError, folder_beside, project_folder, runs_folder
 from fivelenses.judging import ORDINARY
@@ -45,13 +45,19 @@ def first_page() -> Path:
 def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
     """Build the book of the published runs and of those of this machine that are current, which `measure` makes first,
     and return its first page; a book that is newer than all that it is made from stays as it is. A chapter that fails,
-    or a warning of the build, is a `RunError`.
+    or a warning of the build, is a `RunError`. Where there is no book yet, the first published chapter is shown before
+    the others are measured.
     """
-    published = published_runs()
+    published, page, work = published_runs(), first_page(), first_page().parents[1] / "work"
+
+    def show(job: Job) -> None:
+        if job.committed and job.committed == published[0].committed and measure and not page.is_file():
+            log(f"A first page, chapter 1 as it is published, is at {build_page(published[0])}")
+
     # The last chapters take longest: begun last, one of them would run alone.
     jobs = [of_chapter(run.chapter.number, run.profile) for run in reversed(local_runs()) if measure]
-    execute_all([*jobs, *(of_records(run.committed) for run in published)])
-    page, work = first_page(), first_page().parents[1] / "work"
+    pages = [of_records(run.committed) for run in published]
+    execute_all([*pages[:1], *jobs, *pages[1:]], done=show)
     if page.is_file() and page.stat().st_mtime > last_change():
         log("book: current")
         return page
@@ -65,13 +71,6 @@ def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
         shutil.copytree(html, partial, dirs_exist_ok=True)
     os.utime(page, (began, began))  # a page that was saved while the book was built is not in it
     return page
-
-
-def build_first_chapter(log: Callable[[str], None] = print) -> Path:
-    """Build the first published chapter as a book of one page: something to read before the others are executed."""
-    first = published_runs()[0]
-    execute(of_records(first.committed), log=log)
-    return build_page(first)
 
 
 def last_change() -> float:
