@@ -21,6 +21,7 @@ from bs4 import BeautifulSoup
 
 from fivelenses.book import ledger
 from fivelenses.book.cards import render
+from fivelenses.book.compared import Comparison
 from fivelenses.book.pages import BookRun, assemble, local_runs, published_runs
 from fivelenses.execution import Job, execute_all, of_chapter, of_records
 from fivelenses.exhibits import Exhibit, dots, in_words, table_html
@@ -173,8 +174,6 @@ def _write_page(page: nbformat.NotebookNode, place: Path) -> None:
 
 def write_generated(folder: Path, runs: Sequence[BookRun]) -> None:
     """The tables and pieces of pages that pages include."""
-    from fivelenses.two_checkpoints import Comparison  # its libraries take seconds, and only a whole book needs them
-
     folder.mkdir()
     of_papers = [run for run in runs if run.chapter.paper]
     compared = json.loads((project_folder() / "book" / "comparison.json").read_text(encoding="utf-8"))

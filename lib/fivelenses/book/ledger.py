@@ -76,5 +76,5 @@ def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
 def findings_html(runs: Iterable[BookRun]) -> str:
     """The findings for the book's first page, each with a link to its exhibit; empty where there are none."""
     markdown = MarkdownIt("commonmark")
-    of_runs = [(run, one, markdown.render(one.says)) for run in runs for one in findings_of(run) if one.introduction]
+    of_runs = [(run, one, markdown.render(one.says)) for run in runs for one in findings_of(run, introduction=True)]
     return render("findings.html", findings=of_runs, papers=PAPERS)

@@ -183,9 +183,10 @@ class Finding(BaseModel, extra="forbid"):
     introduction: bool = False
 
 
-def findings_of(run: BookRun) -> list[Finding]:
-    """The findings of a published run, their numbers filled in; none of a run of this machine. An entry that is not
-    well formed, or whose condition does not hold, is a `RunError` that names its sentence.
+def findings_of(run: BookRun, introduction: bool = False) -> list[Finding]:
+    """The findings of a published run (those for the `introduction` alone), their numbers filled in; none of a run of
+    this machine. An entry that is not well formed, or whose condition does not hold, is a `RunError` that names its
+    sentence.
     """
     file = run.committed and run.committed / FINDINGS
     if not file or not file.is_file():
@@ -194,7 +195,9 @@ def findings_of(run: BookRun) -> list[Finding]:
     tables, found = cache(partial(_table, run)), []
     for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
         try:
-            found.append(_filled(Finding(**entry), tables, verdicts))
+            finding = Finding(**entry)
+            if finding.introduction or not introduction:
+                found.append(_filled(finding, tables, verdicts))
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, TemplateError) as error:
             why = " ".join(f"{type(error).__name__}: {error}".split())
             said = f"The finding “{entry.get('says')}” in {file} does not hold of the records"
