@@ -565,6 +565,6 @@ def order_of_data_sets(rows, border=1 / 3, value="svcca"):
 run.finish()
 
 # %% [markdown]
-# **Limits.** A third of our encoders is two to four layers (eight in the paper), so we know only
+# **Limits.** A third of the depth is two to four layers here (eight in the paper), so we know only
 # roughly where a curve begins to rise.
 # Three [exercises](/exercises.md#chapter-1-attention-and-features) go with this chapter.

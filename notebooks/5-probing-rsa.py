@@ -133,8 +133,8 @@ gains = {task: scores[task] - null for task, null in nulls if task in scores}
 run.gate(models, by_example, gains, words)
 
 # %% [markdown]
-# Tables show means over the models of a task. Intervals count pre-trainings where there are
-# several, and else seeds of fine-tuning; a probe of the pre-trained encoder counts as given.
+# Tables show means over the models of a task. Intervals count pre-trainings, else seeds of
+# fine-tuning (with one model, examples alone); a probe of the pre-trained encoder counts as given.
 
 # %% tags=["hide-input", "claim"]
 SHARED_BY_ALL = [BASE, LEXICAL, RANDOMISED]
@@ -183,7 +183,7 @@ def check_present(found, wanted, what):
 # embeddings without context (lexical), and random weights (randomised). Where a run has it, the
 # {term}`twin` of the parser's encoder shows the effect of distance alone. SRL are semantic roles,
 # SPR asks what holds of a role's filler (such as being aware), and DPR to which noun a pronoun
-# refers. A probe whose lexical baseline is within four points of the encoder cannot show
+# refers. A probe that is not clearly more than four points above its lexical baseline cannot show
 # forgetting.
 
 # %% tags=["hide-input", "claim"]

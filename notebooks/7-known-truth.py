@@ -86,7 +86,7 @@ models = run.measure("models", of=settings.ordinary_models)
 
 def number(kind, where=changes):
     """The models of a kind, in words."""
-    rows = where[where["kind"] == kind]
+    rows = where[(where["kind"] == kind) & (where["dose"] > 0)]
     return counted(len(rows[["task", "seed", "trained", "dose"]].drop_duplicates()), "model")
 
 
@@ -97,7 +97,7 @@ run.table(
     f"{counted(changes['task'].nunique(), 'task')}), with their development scores (accuracy; "
     "Matthews correlation where the null rate is 0; none where training diverged). Beside each are "
     f"{counted(changes.loc[changes['kind'] == FROZEN, 'trained'].nunique(), 'model')} trained in "
-    f"one place alone, {changes['dose'].nunique() - 1} trained for longer or shorter, "
+    f"one place alone, {len({*changes['dose']} - {0, 1})} trained for longer or shorter, "
     f"{changes['kind'].isin(SYMMETRIES).groupby(changes['kind']).any().sum()} changed without "
     "effect, one of shuffled labels and "
     f"{counted(len({TWIN, FUNCTIONAL_TWIN} & {*changes['kind']}), 'twin')}.",
@@ -291,7 +291,8 @@ def share_of_cases_in_which_it_names_a_trained_layer(rows):
 # Where the change of features grows on its way up, a lens that reads activations points above the
 # layer that caused it. The change of a layer's output minus that of its input,
 # {term}`what a layer adds`, can find the cause. Measures of a layer's own parameters inherit
-# nothing: their two readings are the same, and right whenever they see anything.
+# nothing: their two readings are the same, and right whenever they see anything. So are rollback
+# and the last layer after it, since rolling back a frozen layer changes nothing.
 #
 # ## How much?
 #
@@ -315,8 +316,8 @@ run.figure(
 
 # %% tags=["claim", "hide-input"]
 def dose_correlations(rows):
-    """Rank correlation of each measure with the dose, mean over layers (0 where it is constant)."""
-    found = []
+    """Rank correlation of each measure with the dose above 0, mean over layers (0: constant)."""
+    rows, found = rows[rows["dose"] > 0], []
     for key, table in by_layer(rows, FULL).groupby([*MODEL, "measure"], sort=False):
         rho = table.reset_index("dose").corr("spearman")["dose"].drop("dose").round(12)
         found.append((*key, rho.fillna(0).mean()))
@@ -337,8 +338,8 @@ def rank_correlation_with_the_dose(rows):
 
 
 # %% [markdown]
-# A measure that levels off still orders the doses. A measure that uses the labels may not rise
-# until something is learned.
+# The untrained encoder has no part in this: there every distance is 0, whatever training does.
+# A measure that uses the labels may not rise until something is learned.
 #
 # ## Nothing: changes that no output shows
 #
@@ -399,8 +400,8 @@ def share_of_fine_tuning_reported_of_nothing(rows):
 
 # %% [markdown]
 # Weight distances and JS divergence rely on two models having their heads in the same places.
-# Independent pre-trainings do not, so the independent encoder that is their null in chapters 1 and
-# 6 lies far away for that reason, too.
+# Neither random weights nor another pre-training have, so their null in chapters 1 and 6 lies far
+# away for that reason, too.
 #
 # How much does a lens vary with the seed?
 

@@ -41,7 +41,7 @@ from fivelenses.tasks.sources import SourceError
 # The questions that a lens answers: those on which it scored 0.9 or more in chapter 7, on the toy BERT and all-MiniLM.
 ANSWERS = {
     "where": ("weights", "last"),
-    "how much": ("weights", "cka_debiased", "neighbours"),
+    "how much": ("weights",),
     "whether": ("svcca", "cka_debiased", "rsa", "neighbours", "last"),
     "learning": ("svcca", "neighbours", "last"),
 }
