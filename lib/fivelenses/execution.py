@@ -18,7 +18,7 @@ import nbformat
 from filelock import FileLock
 
 from fivelenses import catalogue, files, records
-from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, settings
+from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, check_device, settings
 from fivelenses.files import RunError, project_folder, runs_folder
 from fivelenses.processes import workers
 
@@ -148,6 +148,8 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
         if not reason:
             log(f"{name}: current, in {job.place}")
             return job.place
+        if job.committed is None:
+            check_device(job.parameters)
         log(f"{name}: running ({reason})")
         digest = job.digest
         shutil.rmtree(made, ignore_errors=True)
@@ -194,7 +196,8 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
         try:
             made = papermill.execute_notebook(notebook, executed, parameters, cwd=notebook.parent, **options)
         except papermill.PapermillExecutionError as error:
-            if error.ename in ("ParameterError", "RunError", "SourceError"):
+            if error.ename in ("ParameterError", "RunError", "SourceError"):  # refused, so there is nothing to look at
+                executed.unlink()
                 return error.evalue
             first = error.source.strip().splitlines()[0]
             return f"the cell that begins {first!r} failed, {error.ename}: {error.evalue} (see {executed})."
