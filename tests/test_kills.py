@@ -9,8 +9,7 @@ import pytest
 
 from tests.homes import make_home, write_notebook
 
-PATIENCE = 300  # seconds for a busy machine to begin
-AFTER = 30  # seconds until nothing is left
+PATIENCE, AFTER = 300, 30  # seconds for a busy machine to begin, and until nothing is left
 WORKING = """
 import os, pathlib, time
 from fivelenses.processes import workers
@@ -21,7 +20,7 @@ def work(number):
 with workers(2) as client:
     client.gather(client.map(work, range(2)))
 """
-TRAIN = ["train", "1", "--workers", "2", "-p", "tasks=[rte]", "-p", "seeds=[0,1]", "-p", "epochs=10000"]
+RUN = [sys.executable, "-m", "fivelenses.cli", "run", "1"]
 
 
 def family_at_work(process: subprocess.Popen, store) -> list[psutil.Process]:
@@ -39,10 +38,8 @@ def begun(tmp_path, monkeypatch):
     make_home(tmp_path, monkeypatch)
     started = []
 
-    def begin(arguments, caller=()):
-        process = subprocess.Popen(
-            [*caller, sys.executable, "-m", "fivelenses.cli", *arguments], start_new_session=True
-        )
+    def begin(command):
+        process = subprocess.Popen(command, start_new_session=True)
         started.append(process)
         family = family_at_work(process, tmp_path / "store")
         started.extend(family)
@@ -60,8 +57,8 @@ def left_of(process: subprocess.Popen, family: list[psutil.Process]) -> list[str
     return [" ".join(one.cmdline()) for one in psutil.wait_procs(family, timeout=AFTER)[1]]
 
 
-def test_workers_end_with_the_command_that_trains(begun):
-    process, family = begun(TRAIN)
+def test_workers_end_with_the_process_that_began_them(begun):
+    process, family = begun([sys.executable, "-c", WORKING])
     assert sum("spawn_main" in " ".join(one.cmdline()) for one in family) == 2
     process.kill()
     assert left_of(process, family) == []
@@ -70,9 +67,8 @@ def test_workers_end_with_the_command_that_trains(begun):
 def test_a_command_of_the_makefile_ends_with_it(begun, monkeypatch):
     # The command is told by SIGTERM.
     monkeypatch.setenv("FIVELENSES_ENDS_WITH_CALLER", "1")
-    make = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])"]
     write_notebook(WORKING)
-    process, family = begun(["run", "1"], make)
+    process, family = begun([sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *RUN])
     assert len(family) >= 4
     process.kill()
     assert left_of(process, family) == []
@@ -81,7 +77,7 @@ def test_a_command_of_the_makefile_ends_with_it(begun, monkeypatch):
 def test_a_notebook_and_its_workers_end_with_their_runner(begun):
     # The kernel is in a group of its own, which the signal does not reach.
     write_notebook(WORKING)
-    process, family = begun(["run", "1"])
+    process, family = begun(RUN)
     assert any("ipykernel" in " ".join(one.cmdline()) for one in family)
     process.kill()
     assert left_of(process, family) == []

@@ -107,6 +107,7 @@ def test_a_checkpoint_that_another_process_trains_is_waited_for_last(tmp_path):
 
 def train(specification, folder) -> None:
     torch.set_num_threads(1)
+    finetuning.SECONDS_BETWEEN_SAVES = 0
     fine_tune(specification, Store(folder))
 
 
@@ -116,8 +117,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
     whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
     process = multiprocessing.get_context("spawn").Process(target=train, args=(one, tmp_path / "killed"))
     process.start()
-    store = Store(tmp_path / "killed")
-    deadline = time.monotonic() + PATIENCE
+    store, deadline = Store(tmp_path / "killed"), time.monotonic() + PATIENCE
     while not list(store.partial(one).glob("trainer/checkpoint-*/trainer_state.json")):
         assert time.monotonic() < deadline and process.is_alive(), "no state was saved"
         time.sleep(0.02)
@@ -130,11 +130,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path):
 
 
 @pytest.mark.parametrize("by_length", [True, False])
-def test_a_training_that_was_cut_within_any_epoch_or_state_goes_on_to_the_same_weights(
-    by_length, tmp_path, monkeypatch
-):
-    schedule = short_schedule(epochs=3, by_length=by_length)
-    one = specify(ENCODER, "rte", "toyworld", 9, schedule, examples=96)
+def test_a_training_that_was_cut_in_any_epoch_or_state_goes_on_to_the_same_weights(by_length, tmp_path, monkeypatch):
+    one = specify(ENCODER, "rte", "toyworld", 9, short_schedule(epochs=3, by_length=by_length), examples=96)
     whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
     assert whole.manifest["steps"] == 18
     assert f", {torch.get_num_threads()} of " in finetuning.environment("cpu")["device"]
@@ -149,6 +146,7 @@ def test_a_training_that_was_cut_within_any_epoch_or_state_goes_on_to_the_same_w
     store = Store(tmp_path / "cut")
     with monkeypatch.context() as patched:
         patched.setattr(finetuning, "_StopOnDivergence", Cut)
+        patched.setattr(finetuning, "SECONDS_BETWEEN_SAVES", 0)
         # One after another: the last whole state is in the first and the second epoch, at its end, and in the third.
         for Cut.at, half_written in ((5, None), (10, "trainer_state.json"), (13, "optimizer.pt"), (17, None)):
             with pytest.raises(KeyboardInterrupt):

@@ -1,5 +1,6 @@
 """Tables: the same everywhere, with the promised columns, sizes and disjoint splits; labels come from meaning."""
 
+import doctest
 import hashlib
 import json
 from pathlib import Path
@@ -9,6 +10,7 @@ import scipy.sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from fivelenses.files import project_folder
 from toyworld.tables import LABELS, TASKS, table
 
 DIGESTS = json.loads(Path(__file__).with_name("table_digests.json").read_text(encoding="utf-8"))
@@ -76,3 +78,8 @@ def test_words_and_length_alone_do_not_give_the_label(task: str) -> None:
         shares = rows["label"].value_counts(normalize=True)
         assert shares.max() == pytest.approx(majority, abs=0.01) and len(shares) == len(LABELS[task])
     assert majority - 0.1 < accuracy(task) < bound
+
+
+def test_what_the_page_shows_is_what_python_says():
+    outcome = doctest.testfile(str(project_folder() / "book" / "toy-world.md"), module_relative=False)
+    assert outcome.attempted > 10 and outcome.failed == 0

@@ -5,6 +5,7 @@ it is, a run that diverged; it is not tried again in silence.
 """
 
 import contextlib
+import gc
 import json
 import math
 import os
@@ -40,10 +41,12 @@ LAST_RATE = 32  # Howard and Ruder's ratio of the peak learning rate to the last
 CONTINUED = 0.1  # of the peak, where further epochs follow
 PACKAGES = ("torch", "transformers", "datasets", "numpy", "scipy", "scikit-learn")
 SMALL_WIDTH = 256  # of an encoder that one core feeds
-SAVES = 5  # States saved along a training, for resuming after a kill.
+SAVES, SECONDS_BETWEEN_SAVES = 5, 10.0  # States saved along a training, for resuming after a kill, and no sooner.
 ORDER = "order.pt"  # in a saved state, see `_OrderSaver`
 PROGRESS = "progress.json"  # in a training's folder: its steps so far and in all, and the seconds that are left
 SECONDS_BETWEEN_STATES, OLD_PROGRESS = 5.0, 120.0  # seconds, of that file
+# The Trainer collects all garbage before it trains: half a second a model, were the libraries looked through each time.
+gc.freeze()
 
 
 def prepare(
@@ -267,7 +270,7 @@ def shuffled(encoded: datasets.Dataset, seed: int) -> datasets.Dataset:
 
 def _count(encoded: datasets.Dataset) -> int:
     """Examples, of which several windows may be one."""
-    return len(set(encoded["row"])) if "row" in encoded.column_names else encoded.num_rows
+    return len(set(encoded["row"][:])) if "row" in encoded.column_names else encoded.num_rows
 
 
 def on_gpu(device: str) -> bool:
@@ -377,7 +380,7 @@ class _OrderSaver(TrainerCallback):
     # The Trainer draws an epoch's order from the global generator as the epoch begins, and a training that goes on
     # within an epoch gives it the generator of the saved step: after the first epoch that would be another order.
     def __init__(self, resumed: str | None):
-        self.resumed = resumed
+        self.resumed, self.saved = resumed, time.monotonic()
 
     def on_epoch_begin(self, args, state, control, **_):
         if self.resumed:
@@ -387,12 +390,14 @@ class _OrderSaver(TrainerCallback):
 
     def on_step_end(self, args, state, control, **_):
         # From its last step, a training that ends within an epoch would go on with one more.
-        control.should_save &= state.global_step < state.max_steps
+        due = time.monotonic() - self.saved >= SECONDS_BETWEEN_SAVES
+        control.should_save &= due and state.global_step < state.max_steps
 
     def on_save(self, args, state, control, **_):
         next_begins = float(state.epoch).is_integer()
         with written_beside(Path(args.output_dir) / f"checkpoint-{state.global_step}" / ORDER) as place:
             torch.save(torch.get_rng_state() if next_begins else self.epoch_began, place)
+        self.saved = time.monotonic()
 
 
 class _StopOnDivergence(TrainerCallback):
