@@ -538,10 +538,10 @@ keys = ["control", "tuned_on", "seed"]
 fits = target_accuracy["fits"]
 table = merge(target_distances, fits[[*keys, "accuracy", "deviation"]], keys)
 change = table["after"] - table["before"]
-how = {"grew": "sum", "shrank": "sum", "change": "mean", "before": "mean"}
-how |= {"accuracy": "mean", "deviation": "mean"}
-counts = table.assign(change=change, grew=change > 0, shrank=change < 0)
-counts = counts.groupby(keys, sort=False).agg(how)
+shares = {"grew": np.sign(change).clip(lower=0), "shrank": -np.sign(change).clip(upper=0)}
+averages = ["grew", "shrank", "change", "before", "accuracy", "deviation"]
+counts = table.assign(change=change, **shares).groupby(keys, sort=False)[averages].mean()
+counts[["grew", "shrank"]] *= table["label"].nunique()
 counts = counts.groupby(keys[:2], sort=False).mean().reset_index()
 counts["relative"] = counts["change"] / counts["before"]
 # Before fine-tuning nothing changes, and there is nothing to count.
