@@ -160,8 +160,7 @@ def test_a_table_is_a_chapters_only_task_with_the_roles_that_it_needs(number, ta
 
 
 def test_sweeps_and_reports_take_tables(tables):
-    found = points(1, "tiny", {"tasks": [ANIMALS, "sst2"]})
-    assert found[0].values["tasks"] == name_of(ANIMALS)
+    assert points(1, "tiny", {"tasks": [ANIMALS, "sst2"]})[0].values["tasks"] == name_of(ANIMALS)
     jobs = {job.chapter.number: job for job in report.plan("toy-bert/seed-1", tasks=[ANIMALS, "sst2"])}
     assert [catalogue.find(name).title for name in jobs[1].overrides["tasks"]] == ["animals", "SST-2"]
     assert "tasks" not in jobs[3].overrides

@@ -23,8 +23,7 @@ def first_run(tmp_path_factory):
 @pytest.fixture
 def folder(first_run, chapter):
     """A copy of that run where this home has its own."""
-    place = runs_folder() / "tiny" / chapter.slug
-    return Path(shutil.copytree(first_run, place))
+    return Path(shutil.copytree(first_run, runs_folder() / "tiny" / chapter.slug))
 
 
 def test_a_change_of_code_makes_a_run_stale(folder, chapter):

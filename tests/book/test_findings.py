@@ -1,5 +1,7 @@
 """Findings are sentences that hold of the records: a changed record breaks the build and names the sentence."""
 
+from dataclasses import replace
+
 import nbformat
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from fivelenses.book import pages
 from fivelenses.book.pages import BookRun, findings_of
 from fivelenses.chapters import CHAPTERS
 from fivelenses.files import RunError
-from fivelenses.judging import Claim, over_seeds
+from fivelenses.judging import CANNOT_BE_TESTED, OPEN, Claim, over_seeds
 from fivelenses.records import Identity, Record
 
 ENTRY = {
@@ -112,3 +114,15 @@ def test_a_page_says_after_an_exhibit_what_the_paper_shows_and_what_the_run_show
     two = [pages.Finding(exhibit="hao2020-figure-1", says=one, holds="true") for one in ("One.", "Two.")]
     both = pages.below_exhibits(two)["hao2020-figure-1"]
     assert both.startswith("*In the paper*: ") and both.endswith("*In this run*: One. Two.")
+
+
+def test_a_card_is_followed_by_the_runs_in_which_its_claim_came_out_otherwise(tmp_path):
+    run, others = write_run(tmp_path), []
+    ((claim, verdict),) = judging.load(run.folder)
+    for name, outcome in (("b", OPEN), ("c", verdict.outcome), ("d", CANNOT_BE_TESTED)):
+        others.append(replace(run, name=f"small-{name}", leads=False, folder=tmp_path / name))
+        others[-1].folder.mkdir()
+        judging.save([(claim, replace(verdict, outcome=outcome))], others[-1].folder)
+    card = nbformat.v4.new_output("display_data", {"text/html": '<div><details class="claim" id="claim-rises">'})
+    _, said = pages.with_words(card, pages.below_claims(run, [run, *others]))
+    assert said.data["text/markdown"][15:] == "*open* on [b, real data](small-b/1-attention-svcca.html#claim-rises)"

@@ -41,8 +41,7 @@ def test_every_paper_of_a_chapter_has_its_name_in_the_ledger():
 
 
 def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, other):
-    page = read(ledger.matrix_html([run, other]))
-    matrix = page.select_one(".ledger-overview")
+    matrix = read(ledger.matrix_html([run, other])).select_one(".ledger-overview")
     heads = [cell.text for cell in matrix.select("thead th")]
     assert heads == ["claim", "some-encoder, real data", TITLE, "stays", "rates"]
     signs = matrix.select("td.signs a")
@@ -52,8 +51,7 @@ def test_the_matrix_has_a_sign_per_claim_and_run_that_leads_to_its_place(run, ot
     assert len({sign.text for sign in signs}) == 5
     places = {element["id"] for element in read(ledger.ledger_html([run, other])).select(".view")}
     assert {sign["href"] for sign in signs} == {f"claims.html#{place}" for place in places}
-    counts = [cell.text for cell in matrix.select("tbody th")]
-    assert counts == ["Hao et al. (2020)", "2 of 7", "2 of 7", "", ""]
+    assert [cell.text for cell in matrix.select("tbody th")] == ["Hao et al. (2020)", "2 of 7", "2 of 7", "", ""]
     held = [cell.text for cell in matrix.select("td.signs .count")]
     assert held[::2] == ["2/2 × 3", "0/2 × 3", "1/2 × 3", "1/2 × 3", ""] * (len(held) // 10) + ["2/2 × 3", "0/2 × 3"]
 

@@ -21,8 +21,7 @@ def test_a_picture_has_a_dot_per_ordinary_model_and_a_colour_per_value():
     rates = [{"rate": 0.1}, {"rate": 0.2, "task": "mrpc", "score": 0.7}, {"rate": 0.2, "seed": 1, "score": 0.8}]
     exhibit = score_against(models(*(one | {"rate": 0.1} for one in changed), *rates), "rate", "s")
     axes = exhibit.drawing.figure.axes[0]
-    drawn = sorted(x for dots in axes.collections for x, _ in dots.get_offsets())
-    assert drawn == pytest.approx([0.6, 0.7, 0.8])
+    assert sorted(x for dots in axes.collections for x, _ in dots.get_offsets()) == pytest.approx([0.6, 0.7, 0.8])
     assert [text.get_text() for text in exhibit.drawing.figure.legends[0].get_texts()] == ["rate 0.1", "rate 0.2"]
     assert exhibit.caption.endswith("against rate: RTE and MRPC; 2 seeds per task.")
 

@@ -5,6 +5,7 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -162,12 +163,9 @@ def test_a_training_that_ends_within_an_epoch_and_is_killed_after_it_takes_no_fu
     one = specify(ENCODER, "rte", "toyworld", 9, short_schedule(epochs=1.5), examples=32)
     whole = prepare([one], Store(tmp_path / "whole"), workers=1, log=silent)[0]
 
-    def killed(*_):
-        raise KeyboardInterrupt
-
     store = Store(tmp_path / "killed")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(finetuning, "predict", killed)
+        patched.setattr(finetuning, "predict", Mock(side_effect=KeyboardInterrupt))
         prepare([one], store, workers=1, log=silent)
     resumed = prepare([one], store, workers=1, log=silent)[0]
     assert resumed.manifest["steps"] == whole.manifest["steps"] == 3

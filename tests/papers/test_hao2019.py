@@ -430,8 +430,7 @@ def test_the_surfaces_of_all_groups_pass_through_the_model(checkpoints):
     assert cells["group"].tolist() == ["low", "middle", "high"] and np.ptp(cells["loss"]) < 1e-5
     at_random = record[(record["control"] == TWIN) & (record["fold"] == WHOLE)]
     assert (at_random["beta"] == 0).all() and len(at_random) == 3 * 4
-    at_end = at_random[at_random["alpha"] == 0]["loss"].to_numpy()
-    assert at_end == pytest.approx(cells["loss"].to_numpy(), abs=1e-5)
+    assert at_random[at_random["alpha"] == 0]["loss"].to_numpy() == pytest.approx(cells["loss"].to_numpy(), abs=1e-5)
 
 
 def test_a_random_walk_turns_as_steps_in_many_dimensions_do():

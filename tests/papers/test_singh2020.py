@@ -205,8 +205,7 @@ def test_the_same_examples_drawn_thrice_are_one_probe():
     scores.loc[scores["task"] == "qnli", "score"] = scores["removed"].map(lambda one: best_in_the_middle(one / DEPTH))
     found |= {"frozen_probes": {"scores": scores, "by_example": by_example(scores)}}
     for key in ("probing-needs-more", "top-two-hurt-probing"):
-        groups = {group.name: group.models == 1 for group in judge(key, found).groups}
-        assert groups == {"SST-2": False, "QNLI": True}
+        assert {group.name: group.models == 1 for group in judge(key, found).groups} == {"SST-2": False, "QNLI": True}
 
 
 def test_equal_steps_and_other_sizes_which_the_report_does_not_compare_take_no_part():

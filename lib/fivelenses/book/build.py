@@ -150,7 +150,8 @@ def stage(folder: Path, published: Sequence[BookRun]) -> None:
         else:
             runs.append(run)
     for run in runs:
-        _write_page(assemble(run, folder / "_static"), folder / f"{run.page}.ipynb")
+        others = [other for other in runs if run.committed and other.committed]
+        _write_page(assemble(run, folder / "_static", others), folder / f"{run.page}.ipynb")
     write_page_of_sweeps(folder)
     write_generated(folder / "_generated", runs)
     configuration = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))

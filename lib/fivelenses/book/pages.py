@@ -7,6 +7,7 @@ each with a condition that the build checks. CONTRIBUTING.md has an example.
 """
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -29,11 +30,11 @@ from fivelenses.chapters import CHAPTERS, Chapter, ParameterError, settings
 from fivelenses.execution import EXECUTED, code_cells, committed_page, of_chapter
 from fivelenses.exhibits import Typographic, table_html
 from fivelenses.files import RunError, checksums, folder_beside, records_folder, runs_folder, written_beside
-from fivelenses.judging import FAILS, HOLDS, Verdict, short
+from fivelenses.judging import CANNOT_BE_TESTED, FAILS, HOLDS, Verdict, short
 
 LOCAL_PROFILE, LOCAL_RUN = "tiny", "tiny-toy-bert-seed-0"
 TOY_ENCODERS = "toy-bert"  # encoders that have read nothing but the toy world, whatever the profile
-EXHIBIT = re.compile(r'<(?:figure|div) class="exhibit" id="([^"]+)">')
+SHOWN = re.compile(r'<(?:figure|div|details) class="(?:exhibit|claim)" id="([^"]+)"')
 # A chapter's head has a paragraph that fits any run.
 OF_ANY_RUN = re.compile(r"\*\*The answer (?:in numbers|here)\.\*\*.*?(?=\n\n|\Z)", re.DOTALL)
 FINDINGS = "findings.yaml"
@@ -267,16 +268,16 @@ def _taken(values: pd.Series, take: str) -> object:
     return taken.item() if hasattr(taken, "item") else taken
 
 
-def assemble(run: BookRun, static: Path) -> nbformat.NotebookNode:
-    """The page of a finished run: the notebook with outputs and with what the paper and the run show, the run in its
-    title and at its head. The notebook without outputs is written to the folder `notebooks` of the book's static files.
-    A cell that printed a warning is a `RunError`.
+def assemble(run: BookRun, static: Path, others: Iterable[BookRun] = ()) -> nbformat.NotebookNode:
+    """The page of a finished run: the notebook with outputs, with what the paper and the run show, and with what became
+    otherwise of its claims in `others`; the run in its title and at its head. The notebook without outputs is written
+    to the folder `notebooks` of the book's static files. A cell that printed a warning is a `RunError`.
     """
     page, copy = (nbformat.read(file, as_version=4) for file in (run.chapter.notebook, run.folder / EXECUTED))
     (static / "notebooks").mkdir(parents=True, exist_ok=True)
     nbformat.write(page, static / "notebooks" / run.chapter.notebook.name)
     said = findings_of(run)
-    below = below_exhibits(said)
+    below = below_exhibits(said) | below_claims(run, others)
     for cell, executed in zip(code_cells(page), code_cells(copy), strict=True):
         if any(output.output_type == "stream" for output in executed.outputs):
             where = f"A cell of chapter {run.chapter.number} ({run.profile}) printed a warning"
@@ -313,12 +314,26 @@ def below_exhibits(said: Iterable[Finding]) -> dict[str, str]:
     return below
 
 
+def below_claims(run: BookRun, others: Iterable[BookRun]) -> dict[str, str]:
+    """What is printed below the card of each claim that other runs of the chapter decide otherwise, by its address."""
+    below: dict[str, str] = {}
+    for other in (one for one in others if one.chapter == run.chapter and one != run):
+        outcomes = {claim.key: verdict.outcome for claim, verdict in judging.load(run.folder)}
+        page = os.path.relpath(f"{other.page}.html", Path(run.page).parent)
+        for claim, verdict in judging.load(other.folder):
+            address, both = f"claim-{claim.key}", {verdict.outcome, outcomes.get(claim.key, CANNOT_BE_TESTED)}
+            if len(both) == 2 and CANNOT_BE_TESTED not in both:
+                link = f"*{verdict.outcome}* on [{other.title}]({page}#{address})"
+                below[address] = f"{below[address]}; {link}" if address in below else f"In other runs: {link}"
+    return below
+
+
 def with_words(output: nbformat.NotebookNode, below: Mapping[str, str]) -> list[nbformat.NotebookNode]:
-    """An output, and what is said below the exhibit that it shows."""
-    exhibit = EXHIBIT.match(output.get("data", {}).get("text/html", ""))
-    if exhibit is None or exhibit[1] not in below:
+    """An output, and what is said below the exhibit or the card that it shows."""
+    shown = SHOWN.search(output.get("data", {}).get("text/html", ""))
+    if shown is None or shown[1] not in below:
         return [output]
-    return [output, nbformat.v4.new_output("display_data", {"text/markdown": below[exhibit[1]]})]
+    return [output, nbformat.v4.new_output("display_data", {"text/markdown": below[shown[1]]})]
 
 
 def the_run(run: BookRun) -> str:
