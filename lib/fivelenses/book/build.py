@@ -150,7 +150,7 @@ def stage(folder: Path, published: Sequence[BookRun]) -> None:
         else:
             runs.append(run)
     for run in runs:
-        others = [other for other in runs if run.committed and other.committed]
+        others = published if run.committed else ()
         _write_page(assemble(run, folder / "_static", others), folder / f"{run.page}.ipynb")
     write_page_of_sweeps(folder)
     write_generated(folder / "_generated", runs)
