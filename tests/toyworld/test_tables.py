@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from fivelenses.files import project_folder
-from toyworld.tables import LABELS, TASKS, table
+from toyworld.tables import BUILDERS, LABELS, TASKS, table
 
 DIGESTS = json.loads(Path(__file__).with_name("table_digests.json").read_text(encoding="utf-8"))
 TEXT_COLUMNS = ("premise", "hypothesis", "sentence1", "sentence2", "sentence", "question", "context", "text")
@@ -26,27 +26,28 @@ FIELDS = {
 }
 
 
-def digest(task: str) -> str:
+@pytest.mark.parametrize("task", TASKS)
+def test_every_table_has_its_pinned_content(task: str) -> None:
     found = hashlib.sha256()
     for split, rows in table(task).items():
         found.update(json.dumps([split, rows.to_dict("records")], ensure_ascii=True).encode())
-    return found.hexdigest()
+    assert found.hexdigest() == DIGESTS[task]
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_every_table_has_its_pinned_content(task: str) -> None:
-    assert digest(task) == DIGESTS[task]
+def test_a_table_is_drawn_once_on_a_machine(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    drawn = table.__wrapped__("second_domain")["validation"]
+    monkeypatch.setitem(BUILDERS, "second_domain", None)
+    assert table.__wrapped__("second_domain")["validation"].equals(drawn)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_no_sentence_is_in_two_splits(task: str) -> None:
-    column = {"squad": "context", "qnli": "sentence"}.get(task)
+    only = {"squad": ["context"], "qnli": ["sentence"]}.get(task)
     splits: dict[str, str] = {}
     for split, rows in table(task).items():
-        columns = [column] if column else [name for name in TEXT_COLUMNS if name in rows]
-        sentences = [text for name in columns for text in rows[name]]
-        if "tokens" in rows:
-            sentences = [" ".join(tokens) for tokens in rows["tokens"]]
+        sentences = [text for name in only or rows.columns.intersection(TEXT_COLUMNS) for text in rows[name]]
+        sentences += map(" ".join, rows.get("tokens", []))
         assert all(splits.setdefault(sentence, split) == split for sentence in sentences)
 
 
@@ -67,8 +68,7 @@ def accuracy(task: str) -> float:
         lengths = (rows[field].str.split().str.len().to_numpy()[:, None] / 10 for rows in (training, validation))
         parts.append(tuple(scipy.sparse.csr_matrix(length) for length in lengths))
     x, x_validation = (scipy.sparse.hstack([part[side] for part in parts]).tocsr() for side in (0, 1))
-    fitted = LogisticRegression(C=0.3, max_iter=500).fit(x, training["label"])
-    return fitted.score(x_validation, validation["label"])
+    return LogisticRegression(C=0.3, max_iter=500).fit(x, training["label"]).score(x_validation, validation["label"])
 
 
 @pytest.mark.parametrize("task", FIELDS)
