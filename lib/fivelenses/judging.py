@@ -42,7 +42,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 from scipy.special import stdtrit
 
-from fivelenses import catalogue, tasks
+from fivelenses import catalogue
 from fivelenses.records import CONTROLS, FOLDS, TWINS, WHOLE, Missing, select
 from fivelenses.tasks import folds
 
@@ -337,8 +337,12 @@ def _without_folds(side: Mapping) -> tuple[np.ndarray, np.ndarray]:
     def scored(kept: np.ndarray) -> np.ndarray:
         if side["metric"] != "matthews":
             return side["score"][:, kept].sum(axis=1) / weight[:, kept].sum(axis=1)
-        of_models = zip(side["predicted"][:, kept], side["label"][:, kept], strict=True)
-        return np.array([tasks.score("matthews", *of_model) for of_model in of_models])
+        both = np.stack([side["predicted"], side["label"]])
+        given, gold = both[:, :, kept, None] == np.unique(both)
+        given, gold = (kind - kind.mean(axis=1, keepdims=True) for kind in (given, gold))
+        own, common = ((one * gold).sum((1, 2)) for one in (gold, given))
+        with np.errstate(invalid="ignore"):  # of a constant prediction: 0
+            return np.nan_to_num(common / np.sqrt(own * (given**2).sum((1, 2))))
 
     return scored(np.full(count, True)), np.stack([scored(fold != one) for one in np.unique(fold)], axis=1)
 
