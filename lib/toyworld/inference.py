@@ -160,18 +160,8 @@ def _event_pair(generator: Random, label: int, cast: Cast) -> tuple[Node, Node] 
             premise_event = premise_event or event
     elif label == NEUTRAL:
         premise_negated = generator.random() < 0.35
-        choice = generator.random()
-        if adjunct and not negated and not premise_negated and choice < 0.5:
-            premise_event = event.having(**{adjunct: None})
-        elif described and not general and not negated and not premise_negated and choice < 0.7:
-            shown = frozenset()
-        elif not negated and not general and not premise_negated and choice < 0.6:
-            styles = _generalised(generator, event)
-            premise_event = event if styles else None
-        elif choice < 0.85:
-            premise_event = _other_sense(generator, event) or _replaced_participant(generator, event, cast)
-        else:
-            premise_event = _replaced_participant(generator, event, cast)
+        plain = not negated and not premise_negated
+        premise_event, shown, styles = _neutral(generator, event, adjunct, cast, described, shown, general, plain)
     if premise_event is None:
         return None
     if premise_negated and negated and label == ENTAILMENT:
@@ -179,6 +169,31 @@ def _event_pair(generator: Random, label: int, cast: Cast) -> tuple[Node, Node] 
     if not premise_negated:
         premise_event = _embellished(generator, premise_event, adjunct, cast, event)
     return _told(generator, premise_event, premise_negated, shown, styles), hypothesis
+
+
+def _neutral(
+    generator: Random,
+    event: Event,
+    adjunct: str,
+    cast: Cast,
+    described: frozenset[int],
+    shown: frozenset[int],
+    general: dict,
+    plain: bool,
+) -> tuple[Event | None, frozenset[int], dict]:
+    """The event of a premise that leaves a hypothesis open, who is described in it, and styles; `plain` where neither
+    of the two is negated.
+    """
+    choice = generator.random()
+    if adjunct and plain and choice < 0.5:
+        return event.having(**{adjunct: None}), shown, {}
+    if described and not general and plain and choice < 0.7:
+        return event, frozenset(), {}
+    if plain and not general and choice < 0.6:
+        styles = _generalised(generator, event)
+        return event if styles else None, shown, styles
+    other = _other_sense(generator, event) if choice < 0.85 else None
+    return other or _replaced_participant(generator, event, cast), shown, {}
 
 
 def _embellished(generator: Random, event: Event, adjunct: str, cast: Cast, other: Event) -> Event:

@@ -52,9 +52,8 @@ def draw_cast(
     used: set[str] = set()
 
     def unused(words: Sequence[Word], spelling: Callable[[Word], str]) -> Word:
-        word = zipf_choice(generator, words)
-        while spelling(word) in used:
-            word = zipf_choice(generator, words)
+        while spelling(word := zipf_choice(generator, words)) in used:
+            continue
         used.add(spelling(word))
         return word
 
@@ -83,11 +82,8 @@ def draw_cast(
         add_name()
     for kind in generator.sample(("toy", "food", "clothing", "document", "tool", "container"), 3):
         add(kind, plural_share)
-    add(generator.choice(("container", "surface", "surface", "vehicle")))
-    for _ in range(3):
-        add("place")
-    for _ in range(2):
-        add("time")
+    for kind in (generator.choice(("container", "surface", "surface", "vehicle")), *["place"] * 3, *["time"] * 2):
+        add(kind)
     return tuple(cast)
 
 
