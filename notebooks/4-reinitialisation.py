@@ -11,7 +11,7 @@
 #
 # **The question.** Does a task need all of pre-training? {cite:t}`singh2020` re-initialise the top
 # layers, fine-tune anyway, and measure what the task loses, with much data and with little. Their
-# paper is a course report, not peer-reviewed, and runs each setting once.
+# paper is a course report, not peer-reviewed, and shows one run of each setting.
 #
 # **The answer in numbers.** A positive number points in the paper's direction; ranges are over
 # tasks. [The last section](#the-claims) has all claims; reproduced here:
@@ -68,8 +68,8 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference
-# (QNLI) and acceptability (CoLA, scored by {term}`Matthews correlation`), with 100, 10 and 1% of
-# the training examples. It first re-initialises the six linear projections (query, key, value,
+# (QNLI) and acceptability (CoLA, scored by {term}`Matthews correlation`), the first two also with 10
+# and 1% of the examples. It first re-initialises the six linear projections (query, key, value,
 # attention output, intermediate, output) of the top $k$ layers, for every $k$. The new weights come
 # from a normal distribution with mean 0 and deviation $\sigma = 0.02$, cut at $\pm 2\sigma$:
 
@@ -174,8 +174,8 @@ run.gate(models, predictions, words=words)
 # ## Re-initialised layers
 #
 # Where a curve stays flat and then falls, the task itself can teach the upper layers. Where it
-# falls at once, the task needs what pre-training put into the top. At the right end all layers are
-# {term}`re-initialised`, but not the embeddings.
+# falls at once, so much training does not replace what pre-training put into the top. At the right
+# end all layers are {term}`re-initialised`, but not the embeddings.
 
 
 # %% tags=["hide-input", "claim"]
@@ -620,10 +620,10 @@ run.table(
 # ## Frozen layers
 #
 # Fine-tuning can repair what re-initialisation broke. To see what the layers hold as they are, we
-# remove the top $k$, freeze the rest, and train only a classifier on [CLS]. The paper's three
-# epochs are too few (on CoLA its probe hardly leaves the null rate); ours is a logistic regression
-# on standardised features, trained to convergence. With a single draw of training examples,
-# intervals cover development examples only.
+# remove the top $k$, freeze the rest, and train only a classifier on [CLS]. The paper trains for
+# three epochs, perhaps too few (on CoLA its probe hardly leaves the null rate); ours is a logistic
+# regression on standardised features, trained to convergence. With a single draw of training
+# examples, intervals cover development examples only.
 
 # %% tags=["hide-input", "claim"]
 probes = run.measure("frozen_probes", over=lambda: settings.probed(sizes))
