@@ -68,8 +68,8 @@ settings = run.settings
 # ## The setting
 #
 # The paper fine-tunes BERT-base (12 layers) on sentiment (SST-2), question answering as inference
-# (QNLI) and acceptability (CoLA, scored by {term}`Matthews correlation`), the first two also with 10
-# and 1% of the examples. It first re-initialises the six linear projections (query, key, value,
+# (QNLI) and acceptability (CoLA, scored by {term}`Matthews correlation`), the first two also with
+# 10 and 1% of the examples. It first re-initialises the six linear projections (query, key, value,
 # attention output, intermediate, output) of the top $k$ layers, for every $k$. The new weights come
 # from a normal distribution with mean 0 and deviation $\sigma = 0.02$, cut at $\pm 2\sigma$:
 
