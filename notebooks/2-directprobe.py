@@ -554,7 +554,7 @@ run.table(
     f"The {table['label'].nunique()} labels of {title(settings.target)} in the last layer of "
     "models that were fine-tuned on it and on other tasks: for how many of them the least distance "
     "to any other label grew or shrank, the mean change, and the accuracy of a probe (± standard "
-    f"deviation over initialisations); {averaged}.",
+    f"deviation over initialisations); {averaged}, of functional twins over those measured.",
     columns={"tuned_on": "fine-tuned on", "grew": "distance grew", "shrank": "shrank"}
     | {"change": "mean change", "relative": "relative", "accuracy": "accuracy"},
     formats={"grew": "{:.3g}", "shrank": "{:.3g}", "change": "{:+.2f}", "relative": "{:+.0%}"}
@@ -588,7 +588,7 @@ def order_of_tasks(rows):
     """
     distances, sentences, needed = rows["distances"], rows["accuracy"], ("ps-fxn", "ps-role", "pos")
     if lacking := [task for task in needed if task not in set(distances["tuned_on"])]:
-        raise CannotTest(f"no model was fine-tuned on {', '.join(map(title, lacking))}")
+        raise CannotTest(f"there are no such models of {', '.join(map(title, lacking))}")
     if not distances["separable"].all():
         raise CannotTest("planes do not separate the labels of PS-fxn in each of the models")
     mean, parts = distances.groupby(["seed", "tuned_on"])["after"].mean().unstack(), {}
