@@ -153,8 +153,8 @@ run.table(
 # Eight measures of the same models: in how many is the last layer the one that changes most?
 #
 # - **a** In all of them.
-# - **b** In most; the measures of syntax or of weights differ.
-# - **c** In about half.
+# - **b** In six or seven; the measures of syntax or of weights differ.
+# - **c** In about half: three to five.
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
