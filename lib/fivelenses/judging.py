@@ -324,7 +324,8 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
 def _by_model(rows: pd.DataFrame, by: list[str], minus_null: bool = False) -> dict:
     """The metric and, as (models, examples): weights, scores, labels and predicted labels where there are any."""
     columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows]
-    wide = {name: rows.pivot(index=by, columns="example", values=name).to_numpy(float) for name in columns}
+    whole = rows.pivot(index=by, columns="example", values=columns)
+    wide = {name: whole[name].to_numpy(float) for name in columns}
     right = wide["score"] - wide["null"] if minus_null else wide["score"]
     return wide | {"metric": rows["metric"].iloc[0], "score": _finite(right)}
 

@@ -11,13 +11,16 @@ Everything to the right of a record (figures, claims, pages) is a pure function 
 import ast
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from platform import python_version
 
+import joblib
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,21 +85,25 @@ def statements(source: str) -> str:
 
 
 def imported_by(source: str) -> set[str]:
-    """The modules of ours that a piece of source imports, wherever in it."""
+    """What a piece of source imports, wherever in it; of `from a import b`, which may be a module, a and a.b."""
     named = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            submodules = [f"{node.module}.{alias.name}" for alias in node.names]
-            named |= {one if _file(one) else node.module for one in submodules}
-    return set(filter(_file, named))
+            named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return named
 
 
 @cache
 def _module(name: str) -> tuple[str, set[str]]:
-    """A module's statements and its imports."""
-    source = _file(name).read_text(encoding="utf-8")
+    """A module's statements and its imports; parsed once on a machine, since it takes a page from records a second."""
+    made_by = hashlib.sha256(python_version().encode() + Path(__file__).read_bytes()).hexdigest()[:16]
+    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses" / "code" / made_by
+    return joblib.Memory(kept, verbose=0).cache(_parsed)(_file(name).read_text(encoding="utf-8"))
+
+
+def _parsed(source: str) -> tuple[str, set[str]]:
     return statements(source), imported_by(source)
 
 
@@ -107,7 +114,7 @@ def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]
         name = waiting.pop()
         reached.add(name)
         parents = (".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1))
-        for other in {*_module(name)[1], *filter(_file, parents)} - reached:
+        for other in {*filter(_file, {*_module(name)[1], *parents})} - reached:
             if not any(f"{other}.".startswith(f"{one}.") for one in left_out):
                 waiting.add(other)
     return sorted(reached)
