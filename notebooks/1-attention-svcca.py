@@ -62,7 +62,7 @@ DIVERGED = "the training of every model diverged: lower learning_rate"
 # The paper fine-tunes BERT-large (24 layers) on inference with much data (MNLI) and with little
 # (RTE), sentiment (SST-2) and paraphrase (MRPC). We count layers from 1, the paper from 0. Figures
 # and tables are numbered as in the paper. Claims are judged on tasks whose score lies clearly (at
-# 95%) more than two points above the {term}`null rate`, and above a bag of words.
+# 95%) more than two points above the {term}`null rate`, and above a classifier of word counts.
 
 # %% tags=["hide-input"]
 paper = {"mnli": (3e-5, 64, 3), "rte": (1e-5, 32, 5), "sst2": (3e-5, 64, 4), "mrpc": (1e-5, 16, 5)}
@@ -87,13 +87,13 @@ words = run.measure("words_by_example", over=settings.training_sets)
 run.gate(models, by_example, words=words)
 
 # %% [markdown]
-# Controls show what is due to learning. They are a {term}`twin`, whose matrices moved as far as in
-# fine-tuning but at random, and, where a run has them, a functional twin, which moved on until its
-# last layer had changed as much, and training on {term}`shuffled labels`.
+# Controls show what is due to learning. A {term}`twin`'s matrices moved as far as in fine-tuning,
+# but at random. Some runs have functional twins, which moved on until the last layer had changed as
+# much (by RSA), and training on {term}`shuffled labels`. Their lines are means over the tasks.
 #
-# The paper argues from the shapes of curves and prints no numbers, so thresholds are ours. Layers
+# The paper argues from the shapes of curves and prints no values, so thresholds are ours. Layers
 # are taken relative to the depth: the last third of six layers is two of them, of 24 eight. Where
-# the paper says that layers change *drastically*, *hardly*, or agree, the threshold asks for more
+# the paper says that layers change *drastically* or *not seriously*, the threshold asks for more
 # than a straight line gives, a curve to which every layer adds the same.
 
 # %% tags=["hide-input", "claim"]
@@ -124,8 +124,8 @@ def ratio(rows, value, upper, lower):
 # ## Attention changes
 #
 # Each {term}`attention head` gives every token a distribution over the tokens that it attends to.
-# The {term}`Jensen–Shannon divergence` compares the distributions $P$ and $Q$ of two models with
-# their mean $R = (P + Q)/2$:
+# The {term}`Jensen–Shannon divergence` of the distributions $P$ and $Q$ of two models is their mean
+# Kullback–Leibler divergence $D_{KL}$ from $R = (P + Q)/2$:
 #
 # $$D_{JS}(P \,\|\, Q) = \tfrac12 D_{KL}(P \,\|\, R) + \tfrac12 D_{KL}(Q \,\|\, R).$$
 #
@@ -160,7 +160,7 @@ between_seeds = changes.query("first != 'pre-trained'")
 #
 # - **a** In all layers alike: every weight is trained.
 # - **b** In the lowest: everything above depends on them.
-# - **c** In the highest: the classifier reads their output.
+# - **c** In the highest: they are nearest to the classifier.
 # :::
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "I have made my choice: show the figure"}
@@ -209,12 +209,12 @@ def last_third_over_the_layers_below(rows, lower=BELOW, upper=LAST):
 # ## Features change
 #
 # {term}`SVCCA` {cite:p}`raghu2017` compares the outputs $X$ and $Y$ of a layer in two models on the
-# same tokens, whatever the basis of each. It keeps the principal directions that hold 99% of the
+# same tokens, however each is rotated. It keeps the principal directions that hold 99% of the
 # variance on each side, finds the canonical correlations $\rho_i$ between them, and takes
 #
 # $$D_{SVCCA} = 1 - \frac1c \sum_{i=1}^{c} \rho_i ,$$
 #
-# where $c$ is the smaller number of directions. The paper keeps all; a table below has both.
+# where $c$ is the smaller number of directions. The paper seems to keep all; a table has both.
 
 # %% tags=["method"]
 from fivelenses.lenses.cca import svcca_distance
@@ -229,8 +229,8 @@ by_hand, library = float(1 - correlations.mean()), svcca_distance(x, y, variance
 {"directions kept": kept, "by hand": round(by_hand, 6), "library": round(library, 6)}
 
 # %% [markdown]
-# Unrelated representations are less than 1 apart, because a finite number of tokens correlate by
-# chance (dashed in Figure 2).
+# Unrelated representations are less than 1 apart, because on a finite number of tokens they
+# correlate by chance (dashed in Figure 2).
 
 # %% tags=["hide-input"]
 rows = with_controls(fine_tuned, "svcca")
@@ -286,7 +286,8 @@ run.table(
 # ## Rolling one layer back
 #
 # How much does each layer's change matter to the last layer, which the classifier reads?
-# {term}`Roll back <rolled back>` one layer to its pre-trained values: how far does the last move?
+# {term}`Roll back <rolled back>` one layer to its pre-trained values: how far does the last move
+# from that of the fine-tuned model?
 
 # %% tags=["hide-input", "claim"]
 rollbacks = run.measure("rollbacks", each=("task", "seed", "shuffled_labels"))
@@ -328,8 +329,8 @@ def the_other_layers_over_the_low_ones(rows, border=11 / 24):
 #
 # Two models of one task share their start and training examples and differ in the seed alone.
 # Intervals count models, not pairs: pairs that share a model are not independent. The paper sets
-# two large data sets, MNLI and SST-2, against a small one, MRPC, whose curves rise earlier; that
-# comparison needs sets at least ten times as large.
+# two large data sets, MNLI and SST-2, against a small one, MRPC, whose curves rise earlier. We make
+# that comparison with sets at least ten times as large.
 
 # %% tags=["hide-input", "claim"]
 LARGE = ("mnli", "sst2")
@@ -458,9 +459,8 @@ def features_between_seeds(rows, value="svcca"):
 # %% [markdown]
 # ## Other data sets
 #
-# The paper compares models of similar data sets (RTE and MNLI, both inference), of less similar
-# ones (MRPC and RTE, both pairs of sentences) and of dissimilar ones (MRPC and SST-2), on a mixture
-# of their development examples.
+# The paper compares models of similar data sets (RTE and MNLI, both inference), less similar ones
+# (MRPC and RTE, both pairs) and dissimilar ones (MRPC and SST-2), on development examples of both.
 
 # %% tags=["hide-input", "claim"]
 between = run.measure(
@@ -558,8 +558,8 @@ def order_of_data_sets(rows, border=1 / 3, value="svcca"):
 # %% [markdown]
 # ## The claims
 #
-# Each claim becomes one or more numbers per task or pair of tasks, positive in its direction; its
-# card, below its figure, gives the threshold. {doc}`The ledger </claims>` explains the verdicts.
+# Each claim becomes one or more numbers per task or pair of tasks, larger where they support it;
+# the card below its figure gives the threshold. {doc}`The ledger </claims>` explains the verdicts.
 
 # %% tags=["hide-input"]
 run.finish()

@@ -92,7 +92,7 @@ TASKS = (*PAIRS, PARSER)
 # %% [markdown]
 # ## The setting
 #
-# In the paper one pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of
+# In the paper a pre-trained encoder learns three tasks: inference (MNLI, a label for a pair of
 # sentences), question answering (SQuAD, a span of a passage) and dependency parsing (a tree by a
 # biaffine parser, scored by {term}`LAS`). Encoders are also fine-tuned with their bottom layers
 # {term}`frozen`, and with their top layers removed. A run may have fewer of these. With several
@@ -365,8 +365,8 @@ headers = {BASE: PRETRAINED, "uniform": "uniform code"}
 run.table(
     "Appendix B",
     table,
-    "Codelengths of the labels, in thousands of bits: an online code with the published fractions, "
-    "by a perceptron that reads the mean vector of each span, averaged over all layers.",
+    "Codelengths of the labels, in thousands of bits (uniform: as many for each label): an online "
+    "code by a perceptron that reads the mean vector of each span, averaged over all layers.",
     columns={one: headers.get(one, title(one)) for one in table.columns},
     formats={one: edge_title if one == "task" else "{:.2f}" for one in table.columns},
     key="codelengths",
@@ -789,7 +789,7 @@ def draw_ablated(name, position, label, caption):
 
 FROZEN = (
     "Score with embeddings and bottom layers frozen, by the highest frozen layer k (−1: none; 0: "
-    "embeddings alone; the paper's k is one less)."
+    "embeddings alone; the paper counts its layers from 0)."
 )
 draw_ablated("Figure 3", "frozen", "highest frozen layer", FROZEN)
 

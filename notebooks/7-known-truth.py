@@ -61,7 +61,7 @@ settings = run.settings
 # %% [markdown]
 # ## The setting
 #
-# We try every measure of chapters 1 and 6 and three that no paper uses: debiased {term}`CKA`
+# We try every measure of chapters 1 and 6 and three more: debiased {term}`CKA`
 # {cite}`kornblith2019`, the orthogonal {term}`Procrustes distance`, and mutual nearest neighbours.
 # Each compares a model with its pre-trained encoder.
 #
@@ -328,7 +328,7 @@ def dose_correlations(rows):
     "lens-rises-with-dose",
     says="Whatever the lens, it sees more the longer an encoder was trained.",
     above=0.5,
-    because="below, three quarters of the order are not the dose's",
+    because="it lies halfway between no order and the dose's",
     **PER_MEASURE,
 )
 def rank_correlation_with_the_dose(rows):
@@ -400,7 +400,7 @@ def share_of_fine_tuning_reported_of_nothing(rows):
 
 # %% [markdown]
 # Weight distances and JS divergence rely on two models having their heads in the same places.
-# Neither random weights nor another pre-training have, so their null in chapters 1 and 6 lies far
+# Neither random weights nor another pre-training has, so their null in chapters 1 and 6 lies far
 # away for that reason, too.
 #
 # How much does a lens vary with the seed?
@@ -504,9 +504,9 @@ def area_under_the_curve_over_one_half(rows):
 
 # %% [markdown]
 # Weight distances cannot tell a model from its twin, by construction. Rollback reads the loss
-# through the head, and no twin has one of its own; beside shuffled labels it is right by
-# construction, since it asks for the loss on the true ones. Functional twins have no part in the
-# claim, since their weights moved farther than the model's.
+# through the head, and no twin has one of its own; beside shuffled labels it has an advantage,
+# since it asks for the loss on the true ones. Functional twins have no part in the claim, since
+# their weights moved farther than the model's.
 #
 # ## What: which annotation was trained?
 #
@@ -532,7 +532,7 @@ run.figure(
     drawing,
     "Annotation trained (columns) and read (rows); means over layers and seeds. Left: a probe's "
     "gain of accuracy (trees: rank correlation). Right: growth of the least distance between "
-    "labels (logarithm). Only the diagonal should be large.",
+    "labels (logarithm). Ideally only the diagonal is large.",
     if_empty="no property was planted in this run",
     key="planted",
 )
@@ -639,9 +639,9 @@ run.figure(
 )
 
 # %% [markdown]
-# Trust a lens only where its cell is bold. The last column leaves out functional twins. “Last
-# layer after rollback” is how far the last layer's features move when one layer is rolled back
-# (chapter 1, Figure 3).
+# Trust a lens only where its cell is bold, and then as far as its score goes: bold is better than
+# chance, not yet right. The last column leaves out functional twins. “Last layer after rollback” is
+# how far the last layer's features move when one layer is rolled back (chapter 1, Figure 3).
 
 
 # %% tags=["hide-cell"] mystnb={"code_prompt_show": "Show the scores with their intervals"}
