@@ -22,7 +22,7 @@ except ModuleNotFoundError:
     sys.exit("fivelenses: the command needs `pip install 'fivelenses[book]'`; without it there are the lenses alone.")
 
 Chapter = Annotated[int, Argument(min=min(CHAPTERS), max=max(CHAPTERS), help="The chapter's number.")]
-Profile = Annotated[str, Option(help="tiny (toy world), small (real encoder, mirror) or paper (hub, GPU).")]
+Profile = Annotated[str, Option(help="tiny (toy world, CPU), small (real encoders) or paper (theirs, GPU).")]
 VALUES = "name=value, as often as you like; tasks=./own.csv reads a table of your own."
 Parameters = Annotated[list[str], Option("-p", "--parameter", help=VALUES)]
 DryRun = Annotated[bool, Option("--dry-run", help="Print what would be fetched and trained, and start nothing.")]
@@ -173,7 +173,7 @@ def compare(
     before: Annotated[str, Argument(help="A folder, a name of the hub, or an entry of the mirror.")],
     after: Annotated[str, Argument(help="What became of it; likewise.")],
     texts: Annotated[Path, Option(help="A text in each line, or a table with a column `text`.")],
-    other: Annotated[str | None, Option(help="An encoder independent of BEFORE, a second seed, as a measure.")] = None,
+    other: Annotated[str | None, Option(help="A pre-trained encoder of another seed, as a yardstick.")] = None,
     folder: Annotated[Path, Option(help="Where the page and the numbers go.")] = Path("comparison"),
 ) -> None:
     """Compare two checkpoints without training: what changed, in which layers, and whether it is more than chance."""
