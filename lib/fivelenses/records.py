@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -97,10 +97,16 @@ def imported_by(source: str) -> set[str]:
 
 @cache
 def _module(name: str) -> tuple[str, set[str]]:
-    """A module's statements and its imports; parsed once on a machine, since it takes a page from records a second."""
+    """A module's statements and its imports."""
+    return _parsing()(_file(name).read_text(encoding="utf-8"))
+
+
+@cache
+def _parsing() -> Callable[[str], tuple[str, set[str]]]:
+    """`_parsed`, kept on the machine for this code and this Python: parsing takes a page from records a second."""
     made_by = hashlib.sha256(python_version().encode() + Path(__file__).read_bytes()).hexdigest()[:16]
     kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses" / "code" / made_by
-    return joblib.Memory(kept, verbose=0).cache(_parsed)(_file(name).read_text(encoding="utf-8"))
+    return joblib.Memory(kept, verbose=0).cache(_parsed)
 
 
 def _parsed(source: str) -> tuple[str, set[str]]:
