@@ -273,10 +273,10 @@ measures = {
     "svcca_null": "SVCCA, permuted tokens",
 }
 run.table(
-    "Four measures",
+    "Measures compared",
     last.groupby("task", sort=False)[list(measures)].mean().reset_index(),
     "The last layer, pre-trained against fine-tuned, under four measures of distance in [0, 1] "
-    "(mean over seeds).",
+    "(mean over seeds), the last column a control.",
     columns={"task": "task"} | measures,
     formats={"task": title} | dict.fromkeys(measures, "{:.3f}"),
     key="measures",

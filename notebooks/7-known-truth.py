@@ -304,7 +304,7 @@ table = changes[changes["kind"] == FULL]
 table = table.groupby([*MODEL, "measure", "dose"], sort=False, as_index=False)["value"].mean()
 table = table.sort_values("measure", key=lambda keys: keys.map(measured.index), kind="stable")
 table = table.assign(panel=table["measure"].map(name))
-axes = dict(y_label="change", x="dose", x_label="share of the usual steps")
+axes = dict(y_label="change, own unit", x="dose", x_label="share of the usual steps")
 run.figure(
     "How much",
     curves(table, "value", by="task", **axes, layout=Layout(panels="panel", height=1.75)),
