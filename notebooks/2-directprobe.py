@@ -397,6 +397,7 @@ sentences = probes["sentences"]
     exhibits=("Table 7",),
     record=sentences[sentences["encoder"] == settings.encoder],
     per="encoder",
+    pools_tasks=True,
     unit="share of the held-out points",
     printed="24 of 25 cases improve",
 )
@@ -409,8 +410,7 @@ def gain_of_accuracy(rows):
     if not gains:
         return {}
     excepted = int(EXCEPTIONS * len(gains) + 1e-9)
-    # With k tasks excepted, one of the k + 1 that gain least may pass by chance: their intervals
-    # hold together.
+    # One of the k + 1 that gain least may pass by chance: their intervals hold together.
     least = sorted(gains.values(), key=lambda gain: gain.estimate)[excepted]
     return {(short(settings.encoder), *gains): least.simultaneous(excepted + 1)}
 
