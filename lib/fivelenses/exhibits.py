@@ -188,6 +188,7 @@ def curves(
     if layout.missing is None and table[y].isna().any():
         raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     lines, found = null_lines(table, y, nulls or {}), looks(table[by])
+    kinds = list(dict.fromkeys(table[layout.dashes])) if layout.dashes else []
     height = layout.height or (2.3 if layout.panels else 3.6)
     panels = dict(list(table.groupby(layout.panels, sort=False))) if layout.panels else {"": table}
     figure, grid = panel_grid(len(panels), height, columns=1 if layout.ends else 2, sharey=layout.shared)
@@ -195,7 +196,7 @@ def curves(
     for (panel, rows), axes in zip(panels.items(), grid, strict=True):
         axes.set_title(title(panel))
         said += [f"{title(panel)}:"] if layout.panels else []
-        names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout)
+        names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout, kinds)
         if not names:
             axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
         names_of_nulls, words_of_nulls = draw_nulls(axes, rows, x, y, lines, layout.far)
@@ -207,7 +208,6 @@ def curves(
     figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
     handles = None
     if layout.panels and not layout.ends:
-        kinds = dict.fromkeys(table[layout.dashes]) if layout.dashes else ()
         # What has a panel of its own is named above it.
         handles = handles_of({} if layout.panels == by else found, kinds, lines)
     name_curves(figure, ends, handles, height, layout.bottom)
@@ -238,8 +238,10 @@ def panel_grid(count: int, height: float, columns: int = 2, above: float = 0.0, 
     return figure, list(grid.flat[:count])
 
 
-def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout):
-    """The curves of one panel: the names at their ends, with the ordinate there and the colour; and in words."""
+def draw_curves(
+    axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout, kinds: Sequence
+):
+    """The curves of one panel, in the figure's kinds of lines: names at their ends, ordinate and colour; in words."""
     import seaborn as sns
 
     if rows.empty:
@@ -253,7 +255,6 @@ def draw_curves(axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: 
     else:
         drawn |= dict(errorbar=("pi", 100), err_kws=dict(alpha=0.18, linewidth=0))
     if layout.dashes:
-        kinds = list(dict.fromkeys(rows[layout.dashes]))
         drawn |= dict(style=layout.dashes, style_order=kinds, dashes=list(KINDS[: len(kinds)]))
     elif not layout.each:
         drawn |= dict(style=by, style_order=list(found), dashes=False, markers=markers, markersize=6.5)
@@ -372,7 +373,7 @@ def table_of_models(models: pd.DataFrame, by: Sequence[str] = ("task",)) -> pd.D
 
 def _trained_on(examples: int, at_hand: str) -> str:
     """How many examples a model was trained on, of those at hand: "toy world, 1,500 of 4,000 examples"."""
-    if f"{examples:,} " in at_hand:
+    if f" {examples:,} " in f" {at_hand}":
         return at_hand
     source, _, size = at_hand.partition(", ")
     of_all = f"{examples:,} of {size.split(' of ')[-1]}"

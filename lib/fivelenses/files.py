@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 # By these a runner says to a notebook where it writes, and which committed records it reads.
 RUN_FOLDER_VARIABLE, RECORDS_VARIABLE = "FIVELENSES_RUN_FOLDER", "FIVELENSES_RECORDS"
@@ -48,7 +49,7 @@ def _named(variable: str) -> Path | None:
 def written_beside(file: Path) -> Iterator[Path]:
     """The path to write a file to; it takes the file's place when the block has ended, and is removed if it failed."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.stem}.{os.getpid()}.partial{file.suffix}")
+    partial = file.with_name(f".{file.stem}.{uuid4().hex[:8]}.partial{file.suffix}")
     try:
         yield partial
         partial.replace(file)
@@ -59,7 +60,7 @@ def written_beside(file: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def folder_beside(place: Path) -> Iterator[Path]:
     """An empty folder to fill; it takes the place of `place` when the block has ended, and is removed if it failed."""
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    partial = place.with_name(f".{place.name}.{uuid4().hex[:8]}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
@@ -78,7 +79,7 @@ def sha256(file: Path) -> str:
 
 def checksums(folder: Path) -> dict[str, str]:
     """The SHA-256 of every record in a folder, by the name of its file."""
-    return {file.name: sha256(file) for file in sorted(folder.glob("*.parquet"))}
+    return {file.name: sha256(file) for file in sorted(folder.glob("[!.]*.parquet"))}
 
 
 @contextlib.contextmanager

@@ -172,7 +172,9 @@ def _models(parameters: ChapterParameters) -> Iterator[dict]:
             row = {"encoder": encoder, "task": name, "training": str(training), "stored": is_stored}
             row |= {"examples": examples, "epochs": training["schedule"].all_epochs}
             row["work"] = size * (examples * row["epochs"] + sizes["validation"])
-            yield row | {"bytes": 4 * (size + VOCABULARY * width)}
+            # Saved states are whole models in half precision.
+            states = len(training.get("saved_steps", ())) or training.get("states", 0)
+            yield row | {"bytes": (4 + 2 * states) * (size + VOCABULARY * width)}
 
 
 def _time(number: int, work: float) -> str:

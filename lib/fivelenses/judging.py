@@ -312,7 +312,8 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
         return predictions
     by, tables = list(by), []
     count = predictions.groupby(by)["example"].transform("size")
-    for _, alike in predictions.groupby(["metric", count], sort=False):
+    same = ["metric", count, *predictions.columns.intersection(["task"])]
+    for _, alike in predictions.groupby(same, sort=False):
         theta, left_out = _without_folds(_by_model(alike, by))
         names = pd.MultiIndex.from_frame(alike[by].drop_duplicates().sort_values(by))
         values = np.column_stack([theta, left_out])

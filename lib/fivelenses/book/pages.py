@@ -125,9 +125,11 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
 
 def commit(number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping, leads: bool) -> Path:
     """Write records, by the names of their files, and their ``run.json`` where published runs lie, in the place of the
-    run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay. At most one run of a chapter leads.
+    run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay. At most one run of a chapter leads; published
+    anew, it goes on leading.
     """
     place = records.committed_folder() / name / CHAPTERS[number].slug
+    leads |= any(run.leads and run.committed == place for run in published_runs())
     for led in (run.committed for run in published_runs() if leads and run.leads and run.chapter.number == number):
         _write_facts(led, json.loads((led / "run.json").read_text(encoding="utf-8")) | {"leads": False})
     with folder_beside(place) as partial:
@@ -147,7 +149,7 @@ def stamp(number: int) -> list[Path]:
     chapter = CHAPTERS[number]
     folders = [file.parent for file in sorted(records.committed_folder().glob(f"*/{chapter.slug}/run.json"))]
     for folder in folders:
-        for file in sorted(folder.glob("*.parquet")):
+        for file in sorted(folder.glob("[!.]*.parquet")):
             record = records.read(file)
             code = records.measuring_code(records.measuring_module(record.identity.function, chapter.measures))
             records.write(file, replace(record, identity=replace(record.identity, code=code)))

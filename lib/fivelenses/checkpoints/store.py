@@ -2,7 +2,8 @@
 
 Layout under the root::
 
-    <address>/            manifest.json, config.json, model.safetensors, tokenizer files, steps/<step>.safetensors
+    <address>/            manifest.json, config.json, model.safetensors, tokenizer files, predictions.parquet,
+                          steps/<step>.safetensors
     partial/<address>/    a training that has not finished; a later call goes on from it
     locks/<address>.lock  held by the process that trains it
 """
@@ -60,7 +61,7 @@ class Checkpoint:
 
     def steps(self) -> tuple[int, ...]:
         """Optimiser steps whose weights were kept, in order."""
-        return tuple(sorted(int(file.stem) for file in (self.folder / "steps").glob("*.safetensors")))
+        return tuple(sorted(int(file.stem) for file in (self.folder / "steps").glob("[0-9]*.safetensors")))
 
     def model_at(self, step: int) -> nn.Module:
         """The model as it was after `step` optimiser steps (0: before training)."""
