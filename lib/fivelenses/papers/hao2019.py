@@ -43,6 +43,7 @@ from fivelenses.records import (
     SHARED,
     TWIN,
     WHOLE,
+    measuring_code,
 )
 from fivelenses.tasks import folds
 
@@ -327,7 +328,7 @@ def surface(
         positions,
         positions,
         folder=runs_folder() / "surfaces",
-        identity=evaluate.identity,
+        identity=f"{measuring_code(__name__)} {evaluate.identity}",
         progress=progress,
     )
     alphas, betas = np.meshgrid(positions, positions)
