@@ -63,14 +63,15 @@ def test_a_notebook_that_is_not_whole_is_no_run(chapter, spoil, message):
         execution.execute(execution.of_chapter(1, "tiny"), log=lambda line: None)
 
 
-def test_new_weights_of_the_readers_encoder_and_another_mirror_make_a_run_stale(tmp_path, monkeypatch):
+def test_a_changed_encoder_of_the_readers_and_another_mirror_make_a_run_stale(tmp_path, monkeypatch):
     own = Path(shutil.copytree(project_folder() / "models" / "toy-bert" / "seed-0", tmp_path / "own"))
     job = execution.of_chapter(1, "tiny", {"encoder": str(own)})
-    first, weights = job.digest, own / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
-    second = job.digest
+    digests = {job.digest}
+    for file in (own / "model.safetensors", own / "tokenizer_config.json"):
+        file.write_bytes(file.read_bytes()[:-1] + b"\0")
+        digests.add(job.digest)
     monkeypatch.setenv("FIVELENSES_MIRROR", str(tmp_path))
-    assert len({first, second, job.digest}) == 3
+    assert len({*digests, job.digest}) == 4
 
 
 def test_where_all_is_current_no_worker_is_started(folder, monkeypatch):

@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from fivelenses import catalogue, files, records
 from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, check_device, settings
-from fivelenses.files import RunError, project_folder, runs_folder
+from fivelenses.files import RunError, project_folder, runs_folder, sha256
 from fivelenses.processes import workers
 
 CARDS = [Path(__file__).parent / "book" / "templates" / name for name in ("cards.html", "macros.html")]
@@ -60,14 +60,18 @@ class Job:
         read = [self.committed / "run.json"] if self.committed else self._encoder_files()
         shared = sorted(records.committed_folder().glob("*.parquet"))
         for file in [Path(catalogue.__file__).with_suffix(".yaml"), *shared, *CARDS, *read]:
-            content.update(file.name.encode() + file.read_bytes())
+            content.update(f"{file.name}{sha256(file)}".encode())
         return content.hexdigest()[:16]
 
     def _encoder_files(self) -> list[Path]:
-        """The weights that the project ships, and those of the reader's own encoders."""
-        own = (Path(name.removeprefix("random:")) for name in self.parameters.encoders_read())
-        folders = [project_folder() / "models", *filter(Path.is_absolute, own)]
-        return [file for folder in folders for file in sorted(folder.rglob("*.safetensors"))]
+        """The weights that the project ships, and the files that the reader's own encoders are known by."""
+        found = sorted((project_folder() / "models").rglob("*.safetensors"))
+        for folder in (Path(name.removeprefix("random:")) for name in self.parameters.encoders_read()):
+            if folder.is_absolute():
+                from fivelenses.models.encoders import IDENTIFYING
+
+                found += (file for pattern in IDENTIFYING for file in sorted(folder.glob(pattern)))
+        return found
 
     @property
     def reason(self) -> str:
