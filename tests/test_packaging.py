@@ -52,6 +52,7 @@ def needed(name: str, seen: set[str]) -> set[str]:
         return seen
     seen.add(canonical(name))
     from packaging.requirements import Requirement
+
     for line in requirements:
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
