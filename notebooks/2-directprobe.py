@@ -675,7 +675,8 @@ def name_farthest(axes, rows, reach):
         place = dict(xytext=(side * 0.97 * reach, height * reach), va="center", fontsize=9)
         line = dict(arrowstyle="-", color="#777777", linewidth=0.7, shrinkA=1, shrinkB=2)
         place |= dict(ha="left" if side < 0 else "right", arrowprops=line)
-        axes.annotate(row.label, (row.x, row.y), **place)
+        # Inside its panel, so that the layout need not find where each line ends.
+        axes.annotate(row.label, (row.x, row.y), **place).set_in_layout(False)
 
 
 # %% tags=["hide-input"]

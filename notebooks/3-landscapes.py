@@ -187,8 +187,9 @@ def of_each(table, by, read):
 # %% tags=["hide-input", "claim"]
 def as_surface(cells, value="loss"):
     """The cells of one surface as a surface of the lens."""
-    grid = cells.pivot(index="beta", columns="alpha", values=value)
-    return Surface(grid.columns.to_numpy(), grid.index.to_numpy(), grid.to_numpy(float))
+    cells = cells.sort_values(["beta", "alpha"])
+    alphas, betas = cells["alpha"].unique(), cells["beta"].unique()
+    return Surface(alphas, betas, cells[value].to_numpy(float).reshape(len(betas), len(alphas)))
 
 
 def width(positions, losses, at, rise):

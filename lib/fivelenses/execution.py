@@ -188,13 +188,15 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
     executed, notebook, parameters = folder / EXECUTED, job.chapter.notebook, {"profile": job.profile, **job.overrides}
     # Threads that wait let go of their core: spinning beside a busy neighbour made small products many times slower.
     environment = {files.RUN_FOLDER_VARIABLE: str(folder), "OMP_WAIT_POLICY": "PASSIVE"}
+    # A kernel warns that its ports are not encrypted, and calls it an error that it is asked to end.
+    options = {"extra_arguments": ["--log-level=CRITICAL"]}
     if job.committed is not None:
         environment |= {files.RECORDS_VARIABLE: str(job.committed), "OMP_NUM_THREADS": "1"}
+        # Drawing a page, Python looked through the libraries' objects for garbage for an eighth of the time.
+        options["extra_arguments"] += ['--IPKernelApp.exec_lines=__import__("gc").set_threshold(100_000)']
     # What a cell printed can be late on a busy machine; after papermill's four seconds a run of hours would end.
-    options = {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": 600}
+    options |= {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": 600}
     options["request_save_on_cell_execute"] = False  # the run is kept when whole, or as it failed
-    # A kernel warns that its ports are not encrypted, and calls it an error that it is asked to end.
-    options["extra_arguments"] = ["--log-level=CRITICAL"]
     options["stdout_file"] = SimpleNamespace(write=lambda text: [*map(log, text.splitlines())], flush=bool)
     with mock.patch.dict(os.environ, environment):
         try:

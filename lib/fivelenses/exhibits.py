@@ -315,7 +315,7 @@ def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], heig
         end, colour = ends[name]
         look = dict(color=colour, fontsize=size, fontweight="bold", va="center", annotation_clip=False)
         if abs(y - end) > least / 3:
-            line = dict(arrowstyle="-", color=colour, linewidth=0.8, relpos=(0, 0.5), shrinkA=1, shrinkB=3)
+            line = dict(arrowstyle="-", color=colour, linewidth=0.8, relpos=(0, 0.5), patchA=None, shrinkA=4, shrinkB=3)
             look |= dict(arrowprops=line)
         axes.annotate(name, (x, end), xytext=(16, y), textcoords=("offset points", "data"), **look)
 

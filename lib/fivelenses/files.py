@@ -61,7 +61,6 @@ def written_beside(file: Path) -> Iterator[Path]:
 def folder_beside(place: Path) -> Iterator[Path]:
     """An empty folder to fill; it takes the place of `place` when the block has ended, and is removed if it failed."""
     partial = place.with_name(f".{place.name}.{uuid4().hex[:8]}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         yield partial
