@@ -460,7 +460,7 @@ def features_between_seeds(rows, value="svcca"):
 # ## Other data sets
 #
 # The paper compares models of similar data sets (RTE and MNLI, both inference), less similar ones
-# (MRPC and RTE, both pairs) and dissimilar ones (MRPC and SST-2), on development examples of both.
+# (MRPC and RTE, both pairs) and dissimilar ones (MRPC and SST-2), on 200 examples of each.
 
 # %% tags=["hide-input", "claim"]
 between = run.measure(

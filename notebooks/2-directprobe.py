@@ -231,7 +231,7 @@ def means_by_stage(geometry, fits):
     # A mean of sizes is no size: those of the first seed are shown.
     measures = [name for name in rows.columns if name not in keys]
     how = {name: "first" if name.startswith("hidden") else "mean" for name in measures}
-    how["similarity"] = lambda of_seeds: of_seeds.mean(skipna=False)
+    how |= dict.fromkeys(["similarity", "clusters"], lambda of_seeds: of_seeds.mean(skipna=False))
     means = rows.groupby(["encoder", "task", "stage"], sort=False).agg(how).unstack(sort=False)
     names = [f"{name}_{stage}" for name, stage in means.columns]
     return means.set_axis(names, axis=1).reset_index()
@@ -333,9 +333,9 @@ run.table(
     "Table 3",
     smallest,
     f"The smallest encoder, {short(settings.encoders[0])}: the clusters of its labels in the last "
-    f"layer. Clusters are counted on {points} training points (mean over seeds), separability on "
-    f"all {all_points}, each text once; so labels with one cluster each can still be inseparable. "
-    "Random labels: whether planes separate the same points with permuted labels.",
+    f"layer. Clusters are counted on {points} training points (mean over seeds; a dash: in a seed "
+    f"two labels share a point), separability on all {all_points}, each text once; so labels with "
+    "one cluster each can be inseparable. Random labels: the same points with permuted labels.",
     **printed(smallest, "task", *CLUSTERS),
 )
 
@@ -440,13 +440,15 @@ of_two = rows[rows["task"].isin(["ps-role", "pos"])]
 layout = Layout(panels="task", each="label", ends=True, height=2.7)
 averaged = f"{'mean over ' * (len(settings.seeds) > 1)}{counted(len(settings.seeds), 'seed')}"
 look = dict(by="grows", x="step", y_label="distance to nearest label", layout=layout)
+says = (
+    "Least distance of a label to any other along fine-tuning, in units of the hidden states: last "
+    f"layer of {short(settings.encoder)} ({averaged}), the three labels that grow most and the "
+    "three that grow least. Curves of controls are means over all labels."
+)
 run.figure(
     "Figure 2",
     curves(of_two, "min_distance", **look),
-    "Least distance of a label to any other along fine-tuning, last layer of "
-    f"{short(settings.encoder)} ({averaged}): the three labels that grow most and the three that "
-    "grow least, in units of the hidden states. Curves of controls are means over all labels."
-    f"{controls_in_words(of_two, 'min_distance')}",
+    f"{says}{controls_in_words(of_two, 'min_distance')}",
     if_empty="neither PS-role nor POS is followed along training",
 )
 
@@ -454,7 +456,7 @@ run.figure(
 run.figure(
     "Figure 6",
     curves(rows, "min_distance", **look),
-    f"As Figure 2, for all tasks.{controls_in_words(rows, 'min_distance')}",
+    f"{says} All tasks that are followed.{controls_in_words(rows, 'min_distance')}",
 )
 
 
@@ -675,8 +677,7 @@ def name_farthest(axes, rows, reach):
         place = dict(xytext=(side * 0.97 * reach, height * reach), va="center", fontsize=9)
         line = dict(arrowstyle="-", color="#777777", linewidth=0.7, shrinkA=1, shrinkB=2)
         place |= dict(ha="left" if side < 0 else "right", arrowprops=line)
-        # Inside its panel, so that the layout need not find where each line ends.
-        axes.annotate(row.label, (row.x, row.y), **place).set_in_layout(False)
+        axes.annotate(row.label, (row.x, row.y), **place).set_in_layout(False)  # it lies inside
 
 
 # %% tags=["hide-input"]

@@ -187,9 +187,8 @@ def of_each(table, by, read):
 # %% tags=["hide-input", "claim"]
 def as_surface(cells, value="loss"):
     """The cells of one surface as a surface of the lens."""
-    cells = cells.sort_values(["beta", "alpha"])
-    alphas, betas = cells["alpha"].unique(), cells["beta"].unique()
-    return Surface(alphas, betas, cells[value].to_numpy(float).reshape(len(betas), len(alphas)))
+    grid = cells.set_index(["beta", "alpha"])[value].unstack()
+    return Surface(grid.columns.to_numpy(), grid.index.to_numpy(), grid.to_numpy(float))
 
 
 def width(positions, losses, at, rise):
@@ -852,10 +851,9 @@ run.table(
 # %% [markdown]
 # ## Rolling back a third of the layers
 #
-# Now only a third $G$ of the layers moves, around the fine-tuned model:
-# $f(\alpha, \beta) = \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where
-# $\delta^G$ is $\delta$ in the layers of $G$ and 0 elsewhere. At $(-1, 0)$ this third is
-# {term}`rolled back`.
+# Now only a third $G$ of the layers moves, around the fine-tuned model: $f(\alpha, \beta) =
+# \mathcal{J}(\theta_1 + \alpha \delta_1^G + \beta \delta_2^G)$, where $\delta^G$ is $\delta$ in the
+# layers of $G$ and 0 elsewhere. At $(-1, 0)$ this third is {term}`rolled back`.
 
 # %% tags=["hide-input", "claim"]
 each_third = {"task": settings.grouped, "seed": settings.seeds}
