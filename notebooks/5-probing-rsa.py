@@ -420,12 +420,12 @@ def how_codelengths_change(rows):
 # %% [markdown]
 # ## Is the tree still there? Structural probes
 #
-# A {term}`structural probe` {cite:p}`hewitt2019` is a linear map $B$, trained so that $\lVert B(h_i
-# - h_j) \rVert^2$ is the distance of words $i$ and $j$ in the syntax tree, or $\lVert B h_i + b
-# \rVert^2$ the depth of word $i$ ({py:func}`fivelenses.lenses.structural_probe.fit`). The offset
-# $b$ is ours: a length depends on where the origin lies, a distance does not. Depths of the
-# published runs were still measured without it. Each layer of each encoder has its own probe; its
-# {term}`UUAS` says how much of the tree it finds.
+# A {term}`structural probe` {cite:p}`hewitt2019` is a linear map $B$, trained so that
+# $\lVert B(h_i - h_j) \rVert^2$ is the distance of words $i$ and $j$ in the syntax tree, or
+# $\lVert B h_i + b \rVert^2$ the depth of word $i$ (see
+# {py:func}`fivelenses.lenses.structural_probe.fit`). The offset $b$ is ours: a length depends on
+# the origin, a distance does not. Depths of the published runs were still measured without it. Each
+# layer of each encoder has its own probe; its {term}`UUAS` says how much of the tree it finds.
 
 # %% tags=["hide-input", "claim"]
 over = {"model": names if settings.structural_sentences else ()}
