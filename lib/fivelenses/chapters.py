@@ -515,6 +515,7 @@ class FiveLenses(ChapterParameters):
     """Chapter 6, on whether the lenses agree."""
 
     fewest_layers: ClassVar[int] = 3  # of which an order can be compared with another
+    six_projections: ClassVar[bool] = True  # whose weights are compared
     also_read: ClassVar[tuple[str, ...]] = ("parsing",)  # the trees of structural probes
 
     # Of the same shape and vocabulary and trained from other weights, for the nulls of attention, features, weights and
@@ -547,6 +548,7 @@ class KnownTruth(ChapterParameters):
     """Chapter 7, on what each lens can see."""
 
     profiles: ClassVar[tuple[str, ...]] = ("tiny", "small")
+    six_projections: ClassVar[bool] = True  # whose weights are compared
     also_read: ClassVar[tuple[str, ...]] = ("parsing",)  # the trees of structural probes
 
     doses: tuple[NonNegativeFloat, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)  # lengths of training, as shares of the schedule's
