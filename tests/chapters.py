@@ -42,15 +42,8 @@ def cells(number: int, tag: str) -> tuple[CodeType, ...]:
 
 
 def executed(number: int, tables: dict, folder, excluded=None, only="", tag="claim", **parameters) -> tuple[Run, dict]:
-    """The run of a chapter's cells, and the names that they define.
-
-    Args:
-        tables: the records by the name of the measurement.
-        folder: where the run writes.
-        excluded: why tasks take no part.
-        only: the key of one claim, where the others are not asked for.
-        tag: of the cells; all that compute where it is empty.
-        parameters: of the chapter, other than on the toy world.
+    """The run of a chapter's cells of a tag (all that compute where it is empty), and the names that they define, on
+    records by the name of the measurement, with parameters other than the toy world's; of the claims `only` one.
     """
     run = OnTables(CHAPTERS[number], "tiny", settings(number, "tiny", **parameters), folder, committed=folder)
     run.tables, run.only, run.excluded, usual = tables, only, excluded or {}, fivelenses.run.begin

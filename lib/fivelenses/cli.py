@@ -26,7 +26,7 @@ Profile = Annotated[str, Option(help="tiny (toy world, CPU), small (real encoder
 VALUES = "name=value, as often as you like; tasks=./own.csv reads a table of your own."
 Parameters = Annotated[list[str], Option("-p", "--parameter", help=VALUES)]
 DryRun = Annotated[bool, Option("--dry-run", help="Print what would be fetched and trained, and start nothing.")]
-Workers = Annotated[int | None, Option(min=1, help="Processes side by side, or a sweep's Slurm jobs; by default what suits.")]
+Workers = Annotated[int | None, Option(min=1, help="Processes (or Slurm jobs) side by side; by default what suits.")]
 
 
 class _OneSentence(typer.core.TyperGroup):

@@ -35,6 +35,11 @@ def runs_folder() -> Path:
     return _named("FIVELENSES_RUNS") or project_folder() / "runs"
 
 
+def cache_folder() -> Path:
+    """The folder for what was fetched or converted."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses"
+
+
 def records_folder() -> Path:
     """Where this machine's own records are kept, ``records/`` in the folder of runs."""
     return runs_folder() / "records"

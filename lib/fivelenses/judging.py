@@ -43,8 +43,8 @@ from pydantic import TypeAdapter
 from scipy.special import stdtrit
 
 from fivelenses import catalogue
-from fivelenses.records import CONTROLS, FOLDS, TWINS, WHOLE, Missing, select
-from fivelenses.tasks import folds
+from fivelenses.records import CONTROLS, TWINS, WHOLE, Missing, select
+from fivelenses.tasks import FOLDS, folds
 
 LEVEL = 0.95
 HOLDS, FAILS, OPEN = "holds", "fails", "open"

@@ -11,7 +11,6 @@ Everything to the right of a record (figures, claims, pages) is a pure function 
 import ast
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fivelenses.files import RunError, project_folder, written_beside
+from fivelenses.files import RunError, cache_folder, project_folder, written_beside
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
@@ -35,8 +34,8 @@ NOT_DIGESTED = ("pretraining", "toyworld", "fivelenses.checkpoints", "fivelenses
 NOT_DIGESTED += ("fivelenses.files", "fivelenses.processes", "fivelenses.records")
 METADATA = b"fivelenses"
 
-# In the column `fold`: no fold is left out. Examples are dealt into so many folds.
-WHOLE, FOLDS = -1, 10
+# In the column `fold`: no fold is left out.
+WHOLE = -1
 # In the column `control`: fine-tuned models; what moved at random, as far in its parameters or in its last layer;
 # models of shuffled labels; rows that belong to all of them, such as the pre-trained encoder's.
 FINE_TUNED, TWIN, FUNCTIONAL_TWIN, SHUFFLED, SHARED = "", "twin", "functional twin", "shuffled labels", "all"
@@ -105,8 +104,7 @@ def _module(name: str) -> tuple[str, set[str]]:
 def _parsing() -> Callable[[str], tuple[str, set[str]]]:
     """`_parsed`, kept on the machine for this code and this Python: parsing takes a page from records a second."""
     made_by = hashlib.sha256(python_version().encode() + Path(__file__).read_bytes()).hexdigest()[:16]
-    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses" / "code" / made_by
-    return joblib.Memory(kept, verbose=0).cache(_parsed)
+    return joblib.Memory(cache_folder() / "code" / made_by, verbose=0).cache(_parsed)
 
 
 def _parsed(source: str) -> tuple[str, set[str]]:

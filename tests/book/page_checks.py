@@ -24,11 +24,7 @@ EMPTY_ANCHORS = {"", "top"}  # anchors that every page has
 
 
 def faults(folder: Path) -> list[str]:
-    """All faults of the built pages under a folder, each a sentence that begins with its page; empty when all is well.
-
-    Raises:
-        ValueError: there is no page in the folder.
-    """
+    """All faults of the built pages under a folder, each a sentence that begins with its page."""
     folder = folder.resolve()
     pages = sorted(file for file in folder.rglob("*.html") if "_static" not in file.relative_to(folder).parts)
     if not pages:

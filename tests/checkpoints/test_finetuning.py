@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from tests.conftest import ENCODER, few_development_examples, one_by_one, short_schedule
 from transformers import DataCollatorWithPadding
 
-from fivelenses import tasks
 from fivelenses.checkpoints import finetuning
 from fivelenses.checkpoints.finetuning import fine_tune, prepare
 from fivelenses.checkpoints.specification import specify
@@ -22,6 +21,7 @@ from fivelenses.checkpoints.store import DamagedCheckpoint, Store
 from fivelenses.checkpoints.tables import predict
 from fivelenses.files import RunError
 from fivelenses.tasks.examples import encode
+from fivelenses.tasks.scores import score
 
 PATIENCE = 240  # seconds for a busy machine to begin
 
@@ -67,7 +67,7 @@ def test_the_score_is_that_of_the_saved_model_example_by_example(toy_checkpoint,
     _, wrong = one_by_one(model, rows)
     batched = predict(model, toy_data, rows, DataCollatorWithPadding(toy_tokenizer))
     assert (batched != np.array(rows["labels"])).tolist() == wrong.tolist()
-    assert tasks.score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.score
+    assert score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.score
 
 
 @pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])

@@ -13,7 +13,8 @@ from tests.conftest import few_development_examples
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
 from fivelenses.papers.hao2020 import between_datasets, changes_by_layer
-from fivelenses.records import FOLDS, PRETRAINED, RANDOMLY_INITIALISED, SHARED, TWINS
+from fivelenses.records import PRETRAINED, RANDOMLY_INITIALISED, SHARED, TWINS
+from fivelenses.tasks import FOLDS
 
 TASKS = ("mnli", "rte", "sst2", "mrpc")
 PAIRS = ("rte–mnli", "mrpc–rte", "mrpc–sst2")

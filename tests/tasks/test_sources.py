@@ -53,7 +53,7 @@ def test_without_a_network_one_sentence_says_what_to_do(monkeypatch, tmp_path):
         tasks.load("cola", "hub")
 
 
-def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob(mirror, monkeypatch):
+def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob_and_another_is_not_kept(mirror, monkeypatch):
     place = mirror / "raw" / "owner" / "bank" / "v1" / "a.txt.xz"
     place.parent.mkdir(parents=True)
     place.write_bytes(lzma.compress(b"abc"))
@@ -66,6 +66,14 @@ def test_a_raw_file_is_known_by_its_hash_or_by_its_git_blob(mirror, monkeypatch)
         raw_text("bank", "other")
     with pytest.raises(SourceError, match="b.txt of owner/bank could not be read"):
         raw_text("bank", "lost")
+    monkeypatch.delenv("FIVELENSES_MIRROR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(mirror))
+    fetched = mirror / "fivelenses" / "raw" / "owner" / "bank" / "v1" / "a.txt"
+    fetched.parent.mkdir(parents=True)
+    fetched.write_bytes(b"ab")
+    with pytest.raises(SourceError, match="its hash differs.*: fetch it again"):
+        raw_text("bank")
+    assert not fetched.exists()
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import has_file, logging
 
-from fivelenses.files import disk_named, folder_beside, project_folder, sha256
+from fivelenses.files import cache_folder, disk_named, folder_beside, project_folder, sha256
 from fivelenses.models import layers
-from fivelenses.tasks.sources import SourceError, ask_hub_once, cache_folder, mirror
+from fivelenses.tasks.sources import SourceError, ask_hub_once, mirror
 
 # Progress is logged in plain lines, which a bar for every load, a warning for every retry, or a report of every head
 # that is left out would drown.

@@ -29,8 +29,8 @@ from fivelenses.papers.readings import (
     tree_correlations,
     weight_distances,
 )
-from fivelenses.records import FINE_TUNED, FOLDS, PRETRAINED, TWINS, WHOLE
-from fivelenses.tasks import folds
+from fivelenses.records import FINE_TUNED, PRETRAINED, TWINS, WHOLE
+from fivelenses.tasks import FOLDS, folds
 
 MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
 COLUMNS = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]

@@ -23,8 +23,8 @@ from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020 import Models, pretrained_and_fine_tuned, tuned_seed
 from fivelenses.papers.models import randomly_initialised
-from fivelenses.records import BASE, FINE_TUNED, FOLDS, LEXICAL, PARSER, RANDOMISED, SHARED, TWIN, WHOLE
-from fivelenses.tasks import subset
+from fivelenses.records import BASE, FINE_TUNED, LEXICAL, PARSER, RANDOMISED, SHARED, TWIN, WHOLE
+from fivelenses.tasks import FOLDS, subset
 from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.treebanks import SPLITS, edge_table, read_treebank
 

@@ -27,8 +27,8 @@ from fivelenses.models.layers import layer_list
 from fivelenses.papers.merchant2020_probes import structural_probes
 from fivelenses.papers.models import development_examples
 from fivelenses.records import WHOLE
-from fivelenses.tasks import TaskData, folds, subset
-from fivelenses.tasks.examples import encode
+from fivelenses.tasks import folds, subset
+from fivelenses.tasks.examples import encode, with_examples
 from fivelenses.tasks.treebanks import read_treebank
 
 PROBE = mlp_probe.Configuration((64, 64), 1e-4)
@@ -62,9 +62,7 @@ def setting(
     located = encoders.locate(made.encoder)
     pretrained, tokenizer = encoders.load_weights(located), encoders.tokenizer(located)
     data = tasks.load(made.task, made.source, ("train",))
-    rows = subset(np.array(data.splits["train"][data.task.label]), training_examples, seed=0)
-    part = TaskData(data.task, data.source, {"train": data.splits["train"].select(rows)}, data.labels)
-    training = encode(part, "train", tokenizer, made.schedule.max_length)
+    training = encode(with_examples(data, training_examples, 0), "train", tokenizer, made.schedule.max_length)
     held_out = development_examples(checkpoint, examples)
     return Setting(pretrained, tokenizer, held_out, training, made.source, sentences, device)
 

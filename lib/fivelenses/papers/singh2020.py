@@ -21,6 +21,7 @@ from fivelenses.papers.models import converged, pretrained
 from fivelenses.records import FINE_TUNED, SHUFFLED
 from fivelenses.tasks import subset
 from fivelenses.tasks.examples import TaskData, encode
+from fivelenses.tasks.scores import score
 
 MAX_ITERATIONS = 2_000  # enough for every regression to converge
 DISTANCES = ["task", "examples", "seed", "layer", "part", "absolute", "relative", "steps", "control"]
@@ -88,7 +89,7 @@ def frozen_probes(
             compact = {"example": "int32", "score": "float32", "weight": "float32", "null": "float32"}
             of_probe = of_probe.astype(compact | {"label": "int16", "predicted": "int16"})
             examples.append(of_probe.assign(**row, metric=data.task.metric))
-            row |= {"layers": depth, "score": tasks.score(data.task.metric, predicted, gold)}
+            row |= {"layers": depth, "score": score(data.task.metric, predicted, gold)}
             rows.append(row | {"null_rate": np.mean(gold == most_frequent) if data.task.metric == "accuracy" else 0.0})
     return {"scores": pd.DataFrame(rows), "by_example": pd.concat(examples, ignore_index=True)}
 

@@ -14,18 +14,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fivelenses.catalogue import CORPORA
-from fivelenses.files import RunError, written_beside
+from fivelenses.files import RunError, cache_folder, written_beside
 
 RAW_HOST = "https://raw.githubusercontent.com"
 
 
 class SourceError(RunError):
     """A table or file could not be read; the message says which, from where, and what to do."""
-
-
-def cache_folder() -> Path:
-    """The folder for what was fetched or converted."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fivelenses"
 
 
 def mirror() -> Path | None:
@@ -106,6 +101,8 @@ def raw_bytes(corpus: str, split: str = "all") -> bytes:
         ) from error
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
     if not any(own.hexdigest().startswith(one) for own in (hashlib.sha256(content), blob) for one in hashes):
+        if not folder:
+            place.unlink()
         raise SourceError(f"{place} is not {path} of {repository} {tag} (its hash differs): fetch it again.")
     return content
 
