@@ -620,9 +620,9 @@ class Chapter:
         return project_folder() / "notebooks" / f"{self.slug}.ipynb"
 
 
-PAPERS = "fivelenses.papers.{}"
+MODULE = "fivelenses.papers.{}"
 CHAPTERS = {
-    number: Chapter(number, slug, paper, parameters, ("fivelenses.checkpoints.tables", *map(PAPERS.format, modules)))
+    number: Chapter(number, slug, paper, parameters, ("fivelenses.checkpoints.tables", *map(MODULE.format, modules)))
     for number, slug, paper, parameters, *modules in (
         (1, "1-attention-svcca", "hao2020", Hao2020, "hao2020"),
         (2, "2-directprobe", "zhou2022", Zhou2022, "zhou2022", "zhou2022_geometry"),
