@@ -521,8 +521,8 @@ def cola_is_a_line(table):
 
 
 # %% [markdown]
-# Fewer examples at equal epochs mean fewer steps. Where a run has it (`equal_steps_depth`), the
-# smaller sets are also trained for as many steps as the largest.
+# Fewer examples mean fewer steps, even when read for more epochs. Where a run has it
+# (`equal_steps_depth`), the smaller sets are also trained for as many steps as the largest.
 
 # %% tags=["hide-input"]
 again = settings.sized if settings.equal_steps_depth is not None else []

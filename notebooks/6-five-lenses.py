@@ -84,8 +84,8 @@ run.gate(models, run.measure("by_example", each="task"), words=words)
 # %% [markdown]
 # Models that hardly beat the {term}`null rate` are drawn and not judged.
 #
-# We take one or two measures of each paper, on the same development examples (the loss on training
-# examples). A layer's *activations* contain what changed below it; its own *parameters* do not.
+# We take one or two measures of each paper on the same development examples (loss: training
+# examples; syntax: trees). *Activations* contain what changed below a layer, *parameters* do not.
 
 # %% tags=["claim", "hide-input"]
 limits, order = run.settings.limits(), [measure.key for measure in MEASURES].index
@@ -614,7 +614,7 @@ run.table(
     "Learning rates",
     sweep,
     "Verdicts on claims of chapter 1 at four learning rates, with the tasks in which each holds of "
-    "those that test it: all-MiniLM on MNLI and SST-2, seeds 20 to 22, not those of chapter 1. "
+    "those that test it: all-MiniLM on MNLI and SST-2, seeds 20 to 22, not its chapter 1's. "
     "Stays: at how many of the other rates that test a claim its verdict is that at 5e-5, the "
     "rate of this encoder elsewhere.",
     shown=(verdicts[held.columns] + held).assign(stays=verdicts["stays"]).reset_index(),
