@@ -42,9 +42,7 @@ def cells(number: int, tag: str) -> tuple[CodeType, ...]:
 
 
 def executed(number: int, tables: dict, folder, excluded=None, only="", tag="claim", **parameters) -> tuple[Run, dict]:
-    """The run of a chapter's cells of a tag (all that compute where it is empty), and the names that they define, on
-    records by the name of the measurement, with parameters other than the toy world's; of the claims `only` one.
-    """
+    """The run of a chapter's cells of a tag (or all) on made records, by name of measurement, and what they define."""
     run = OnTables(CHAPTERS[number], "tiny", settings(number, "tiny", **parameters), folder, committed=folder)
     run.tables, run.only, run.excluded, usual = tables, only, excluded or {}, fivelenses.run.begin
     fivelenses.run.begin, names = lambda *_: run, {}

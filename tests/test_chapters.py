@@ -181,10 +181,6 @@ def test_a_run_on_a_table_is_not_published(tables):
         publish(1, "tiny", {"tasks": [ANIMALS]})
 
 
-def test_one_task_that_is_ablated_needs_no_list():
-    assert settings(5, "tiny", ablated="parsing").ablated == ("parsing",)
-
-
 @pytest.mark.parametrize("chapter", [3, 6])
 def test_random_weights_are_not_compared_with_random_weights(chapter):
     with pytest.raises(ParameterError, match="name a pre-trained one"):

@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ def folder(first_run, chapter):
 def test_a_change_of_code_makes_a_run_stale(folder, chapter):
     job = execution.of_chapter(1, "tiny")
     assert job.place == folder and job.reason == ""
+    assert replace(job, chapter=replace(chapter, measures=())).digest != job.digest
     write_notebook(BEGIN, "run.finish()  # changed")
     assert "have changed since" in job.reason
 

@@ -72,6 +72,8 @@ def test_an_import_inside_a_function_counts_as_one_and_a_module_left_out_is_not_
 def test_measuring_code_does_not_know_what_is_made_of_records(number):
     reached = records.closure(CHAPTERS[number].measures, records.NOT_DIGESTED)
     right = tuple(f"fivelenses.{name}" for name in ("judging", "exhibits", "run", "cli"))
+    lost = {*records.closure(CHAPTERS[number].measures)} - {*reached}
+    assert not [name for name in lost if re.match(r"fivelenses\.(lenses|models|comparison|activations|papers)", name)]
     assert not [name for name in reached if name.startswith(right) or name.endswith((".figures", ".claims"))]
 
 
@@ -108,12 +110,15 @@ def test_a_file_that_is_no_record_is_named(tmp_path):
 def test_parts_are_merged_with_what_they_share(tmp_path):
     parts = [
         Record(
-            pd.DataFrame({"task": [task]}), identity(parameters={"task": task, "points": 4}, checkpoints=(task,)), FACTS
+            pd.DataFrame({"task": [task]}),
+            identity(code=task, parameters={"task": task, "points": 4}, checkpoints=(task,)),
+            FACTS | {"trained": {task: 1.0}, "peak_memory": len(task)},
         )
         for task in ("rte", "mrpc")
     ]
     merged = records.merge([*parts, Record(pd.DataFrame(), parts[0].identity, FACTS)])
     assert merged.table["task"].tolist() == ["rte", "mrpc"] and merged.facts["seconds"] == 3.0
+    assert merged.identity.code == "mrpc+rte" and merged.facts["peak_memory"] == 4 and len(merged.facts["trained"]) == 2
     assert merged.identity.parameters == {"points": 4} and merged.identity.checkpoints == ("rte", "mrpc")
 
 

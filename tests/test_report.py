@@ -1,6 +1,7 @@
 """A report on an encoder: what would run is known before it runs, and the page holds its claims and pictures."""
 
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
@@ -11,7 +12,7 @@ from transformers import BertConfig, BertModel
 from fivelenses import judging, report
 from fivelenses.book.pages import BookRun
 from fivelenses.chapters import CHAPTERS, ParameterError
-from fivelenses.execution import RunError
+from fivelenses.execution import EXECUTED, RunError
 from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
 from fivelenses.tasks.sources import SourceError
@@ -63,7 +64,12 @@ def test_the_page_holds_everything_inside_itself(run_folder, monkeypatch):
 
 @pytest.mark.parametrize(("name", "views"), [("tiny-toy-bert-seed-0", 2), ("tiny-a/<b>", 1)])
 def test_the_books_run_stands_beside_unless_it_is_the_same(run_folder, monkeypatch, tmp_path, name, views):
-    monkeypatch.setattr(report, "book_run", lambda chapter, profile: BookRun(CHAPTERS[1], "tiny", tmp_path, name))
+    (tmp_path / EXECUTED).touch()
+    runs = [BookRun(CHAPTERS[1], profile, tmp_path, name) for profile in ("small", "tiny")]
+    monkeypatch.setattr(report, "published_runs", lambda: [replace(runs[0], committed=tmp_path)])
+    monkeypatch.setattr(report, "local_runs", lambda: runs[1:])
+    found = [report.book_run(CHAPTERS[1], profile).profile for profile in ("tiny", "small", "paper")]
+    assert found == ["tiny", "small", "small"]
     judging.save([(CLAIMS[0], as_judged(CLAIMS[0], CONTRADICTED))], tmp_path)
     page = report.report_page("encoder", "6 layers", "tiny", [here(run_folder)], [])
     assert page.count('<section class="view"') == views
@@ -87,7 +93,8 @@ def executed(run_folder, tmp_path, monkeypatch):
 
 def test_a_chapter_that_fails_leaves_the_others_on_the_page(executed, tmp_path):
     executed.failures = {2: RunError("Chapter 2, tiny: a cell failed."), 4: SourceError("A table is missing.")}
-    page, failures = report.report("toy-bert/seed-0", log=lambda line: None)
+    page, failures = report.report("toy-bert/seed-0", tasks=["cola", "sst2"], log=lambda line: None)
+    assert "Chapter 5 keeps its own tasks." in page.read_text()
     assert failures == ["Chapter 2, tiny: a cell failed.", "Chapter 4, tiny: A table is missing."]
     assert all(sentence in page.read_text() for sentence in failures)
     assert page == tmp_path / "runs" / "reports" / "toy-bert-seed-0-tiny" / "index.html"

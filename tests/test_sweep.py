@@ -190,8 +190,8 @@ def test_a_sweep_whose_points_are_current_runs_nothing(swept, monkeypatch, capsy
         again.sort_values(["seeds", "exhibit", "row"], ignore_index=True).drop(columns="point"),
         swept.table.sort_values(["seeds", "exhibit", "row"], ignore_index=True).drop(columns="point"),
     )
-    # The same points are the same sweep, in whatever order.
-    assert sweep(made[::-1])[0] == folder
+    # The same points are the same sweep, in whatever order, and others are not.
+    assert sweep(made[::-1])[0] == folder and sweep(made[:1])[0] != folder
 
 
 def test_a_done_point_is_done_and_a_lost_one_is_named(swept, monkeypatch):

@@ -3,7 +3,7 @@
 import copy
 import json
 from pathlib import Path
-from types import CodeType
+from types import CodeType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -91,8 +91,25 @@ def test_each_lens_has_its_null_its_interval_and_both_twins(one_layer):
     assert last["functional_twin"] == pytest.approx(last["value"], rel=0.3)
     by_lens = {lens: rows.set_index("layer") for lens, rows in measures.groupby("lens")}
     assert "; noise more than 1,000 times as large" in two_checkpoints._learning(by_lens, 8.9e3)
+    by_hand = pd.DataFrame({"value": [0.2, 0.2], "low": [0.1, 0.0], "twin": 0.05, "null": 0.8, "other": 0.4})
+    lenses = dict.fromkeys(by_lens, by_hand)
+    assert "Of 2 layers, 1 by features" in two_checkpoints._learning(lenses, None)
+    assert "is 50% (neighbours) and 50%" in two_checkpoints._how_much(lenses)
     of_weights = measures[measures["lens"] == "weights"]
     np.testing.assert_allclose(of_weights["twin"], of_weights["value"], rtol=1e-4)
+
+
+def test_a_detection_limit_is_the_least_change_whose_interval_lies_above_rounding():
+    measures = pd.DataFrame({"value": [4.0, 4.0, 1.0], "low": [2.0, 0.0, 0.5], "rounded": [1.0, 1.0, 2.0]})
+    np.testing.assert_array_equal(two_checkpoints._detection_limits(measures), [2, np.nan, 2])
+
+
+def test_layers_that_the_texts_do_not_tell_apart_are_all_named(monkeypatch):
+    values = pd.DataFrame({1: [0.1] * 4, 2: [0.5, 0.51, 0.49, 0.5], 3: [0.495, 0.49, 0.5, 0.495]}, range(-1, 3))
+    rolled = values.rename_axis("fold").melt(var_name="layer", value_name="svcca", ignore_index=False).reset_index()
+    monkeypatch.setattr(two_checkpoints.comparison, "layers_rolled_back", lambda *_, **__: rolled)
+    given = SimpleNamespace(num_rows=10), {"null": 0.9, "rounded": 0.01}, "cpu"
+    assert two_checkpoints._rolled_back(None, None, None, *given)[1] == (2, 3)
 
 
 def test_the_page_is_one_file_and_the_numbers_can_be_read(one_layer, tmp_path):

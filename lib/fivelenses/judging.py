@@ -801,9 +801,9 @@ def by_setting(table: pd.DataFrame, swept: str, usual: object) -> pd.DataFrame:
         One row per `claim` that some value tests, a column per value, and `stays`: at how many of the other values that
         test it the verdict is that at the `usual` one (*2/3*).
 
-    >>> table = pd.DataFrame({"claim": "up", "rate": [1, 2, 3], "verdict": ["open", "reproduced", "open"]})
+    >>> table = pd.DataFrame({"claim": "up", "rate": [1, 2, 3, 4], "verdict": ["open", "mixed", "open", "open"]})
     >>> by_setting(table, "rate", 1)["stays"].item()
-    '1/2'
+    '2/3'
     """
     verdicts = table.pivot_table("verdict", "claim", swept, "first").reindex(table["claim"].unique())
     verdicts = verdicts[(verdicts != CANNOT_BE_TESTED).any(axis=1)]

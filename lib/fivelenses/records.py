@@ -209,9 +209,9 @@ def select(record: pd.DataFrame, control: str = FINE_TUNED, folds: bool = False)
 def with_controls(record: pd.DataFrame, value: str, by: str = "task", x: str = "layer") -> pd.DataFrame:
     """`select(record)` with a column for each control that was measured: its mean over models, by group and layer.
 
-    >>> rows = pd.DataFrame({"task": "rte", "layer": 1, "control": ["", "twin"], "js": [0.3, 0.1]})
+    >>> rows = pd.DataFrame({"task": "rte", "layer": 1, "control": ["", "twin", "twin"], "js": [0.3, 0.1, 0.3]})
     >>> with_controls(rows, "js")[["js", "js_twin"]].values.tolist()
-    [[0.3, 0.1]]
+    [[0.3, 0.2]]
     """
     rows = select(record)
     for control, suffix in CONTROLS.items():

@@ -265,9 +265,14 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     measured.append(_of_weights(before, after, controls))
     last, where = _rolled_back(before, after, controls[TWIN], examples, measured[1].iloc[-1], device)
     measures = pd.concat([*measured, last], ignore_index=True).reindex(columns=[*MEASURED, ROUNDED])
-    spread = (1 - measures["low"] / measures["value"]).where(measures["value"] > measures[ROUNDED], 0)
-    measures["detection_limit"] = measures[ROUNDED] / (1 - spread).where(spread < 1)
+    measures["detection_limit"] = _detection_limits(measures)
     return measures[MEASURED], where, scale
+
+
+def _detection_limits(measures: pd.DataFrame) -> pd.Series:
+    """The smallest changes whose intervals, as wide in proportion, would lie above rounding; NaN where none would."""
+    spread = (1 - measures["low"] / measures["value"]).where(measures["value"] > measures[ROUNDED], 0)
+    return measures[ROUNDED] / (1 - spread).where(spread < 1)
 
 
 def _rolled_back(before, after, twin, examples, svcca, device) -> tuple[pd.DataFrame, tuple[int, ...]]:

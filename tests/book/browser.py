@@ -1,14 +1,12 @@
-"""Every page of the built book in a browser: on a desk and on a phone, light and dark.
+"""Every page of the built book in a browser, on a desk and on a phone, light and dark: a line for each fault.
 
     python tests/book/browser.py [--pictures FOLDER]
 
-For each page and view a line for what a reader would stumble over: a page wider than the screen, a caption cut off with
-its table, an equation cut off, an error of a script, a picture that does not load, a surface that is not drawn or does
-not turn, a pale card in the dark, mathematics that is not set, a request to another machine, a serious violation of
-what axe-core checks. With ``--pictures`` a screenshot of each is left in the folder. Exit status 1 with any fault.
-
-It needs the extra `browser` and a Chromium: the one that CHROMIUM names, or `chromium` on the path. Exit status 2 where
-there is none, or no book.
+A fault is a page wider than the screen, a caption or an equation cut off, an error of a script, a picture that does not
+load, a surface that is not drawn or does not turn, a pale card in the dark, mathematics that is not set, a request to
+another machine, a serious violation of what axe-core checks. With ``--pictures`` a screenshot of each page and view is
+left in the folder. Exit status 1 with any fault, 2 without a book or the extra `browser` and a Chromium (CHROMIUM, or
+`chromium` on the path).
 """
 
 import argparse

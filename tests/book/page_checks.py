@@ -1,8 +1,6 @@
-"""What a built page has to be: readable with the network off, with pictures that are described, tables that are named,
-links that lead somewhere, and no trace of something that went wrong.
-
-Run as a program on the folder of a built book, it prints the faults and ends with status 1 where there are any. What
-only a browser can see (widths, errors of scripts, contrast) is looked at by `tests/book/browser.py`.
+"""What a built page has to be: readable without a network, with described pictures, named tables, links that lead
+somewhere, and no trace of a failure. As a program on a book's folder it prints the faults, and ends with status 1 where
+there are any. What only a browser can see is looked at by `tests/book/browser.py`.
 """
 
 import sys

@@ -24,10 +24,11 @@ ENTRY = {
         "fall": "low - top",
         "tokens": {"record": "changes", "column": "tokens", "take": "max"},
         "gain": {"claim": "rises", "part": "rise", "group": "RTE"},
+        "least": {"claim": "rises", "take": "low"},
         "verdict": {"claim": "rises", "take": "outcome"},
     },
     "says": "Over {tokens} tokens the top moves {top:.2f} nats, the bottom {fall:.1f} more: {verdict}, by {gain:.0f}.",
-    "holds": "0.5 < top and low < top / 2 and gain > 3 and verdict == 'reproduced'",
+    "holds": "0.5 < top and low < top / 2 and gain > 3 and least < gain and verdict == 'reproduced'",
 }
 SAYS = "Over 40 tokens the top moves 0.70 nats, the bottom −0.6 more: reproduced, by 5."
 
@@ -93,7 +94,7 @@ def test_what_is_not_well_formed_is_refused_and_the_sentence_named(tmp_path, cha
         findings_of(run)
 
 
-@pytest.mark.parametrize("code", ["__import__('os')", "top.__class__.__mro__", "lambda: 1", "1 / 0", "top >"])
+@pytest.mark.parametrize("code", ["__import__('os')", "top.__class__.__name__ == 'float'", "1 / 0", "top >"])
 def test_conditions_run_no_code(tmp_path, code):
     run = write_run(tmp_path)
     write_entry(run, holds=code)

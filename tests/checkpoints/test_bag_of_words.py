@@ -2,6 +2,7 @@
 
 from unittest.mock import patch
 
+import datasets
 import pytest
 from tests.conftest import ENCODER, short_schedule
 
@@ -34,3 +35,10 @@ def test_its_rows_are_those_of_a_model_that_predicts_the_same(task, toy_tokenize
     shared = [column for column in of_model if column not in ("encoder", "address")]
     assert of_words[shared].equals(of_model[shared].astype(of_words[shared].dtypes))
     assert {*of_words} == {*shared, "examples"}
+
+
+def test_a_word_of_the_second_text_is_enough():
+    rows = {"sentence1": ["a", "b", "a", "b"], "sentence2": ["yes", "no", "no", "yes"], "label": [1, 0, 0, 1]}
+    both = dict.fromkeys(("train", "validation"), datasets.Dataset.from_dict(rows))
+    data = tasks.TaskData(tasks.find("mrpc"), "hub", both, ())
+    assert tables.words_predicted(data).tolist() == rows["label"]

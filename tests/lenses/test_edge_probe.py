@@ -9,6 +9,7 @@ from fivelenses.lenses import edge_probe
 from fivelenses.lenses.edge_probe import Configuration, SpanTargets, Target, first_parameters, fit, logits
 
 SMALL = {"projection": 12, "hidden": 16, "learning_rate": 0.01, "batch_size": 8, "validate_every": 10}
+NARROW = Configuration(projection=5, hidden=7)
 
 
 def kinds(seed, count, layers=3, d=8, two=False, telling=1):
@@ -119,9 +120,6 @@ def test_what_cannot_be_trained_is_refused_with_a_sentence():
         fit((training[0], unlabelled), development)
     with pytest.raises(ValueError, match="The splits differ in"):
         fit(training, splits(two=True)[1])
-
-
-NARROW = Configuration(projection=5, hidden=7)
 
 
 class PlainProbe(nn.Module):

@@ -1,7 +1,4 @@
-"""Measures of two representations: against slow code from their definitions, by hand, and what each must not lose.
-
-What all of them promise (invariances, null, types, refusals) is tried in `test_checks`.
-"""
+"""Measures of two representations, against slow code and by hand; `test_checks` tries what all of them promise."""
 
 import math
 

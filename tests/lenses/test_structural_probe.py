@@ -9,6 +9,7 @@ from fivelenses.lenses import structural_probe
 from fivelenses.lenses.structural_probe import StructuralProbe, fit, tree_depths, tree_distances
 
 GEOMETRY = {"distance": tree_distances, "depth": tree_depths}
+seeds = st.integers(0, 2**31)
 
 
 def random_tree(random, n):
@@ -38,9 +39,6 @@ def paths_walked(heads):
             path.append(heads[path[-1]] - 1)
         above.append(path)
     return np.array([[len(set(one) ^ set(other)) for other in above] for one in above])
-
-
-seeds = st.integers(0, 2**31)
 
 
 @given(seeds, st.integers(1, 15))

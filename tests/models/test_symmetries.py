@@ -2,12 +2,9 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.conftest import ENCODER
+from tests.conftest import equal_weights
 from transformers import AutoModel, BertConfig, DistilBertConfig, MPNetConfig, RobertaConfig
 
-from fivelenses.models import encoders
 from fivelenses.models.controls import SYMMETRIES, symmetries_of
 
 SMALL = dict(vocab_size=30, max_position_embeddings=20, hidden_size=12, num_hidden_layers=2)
@@ -19,27 +16,11 @@ CONFIGURATIONS = {
     "distilbert": DistilBertConfig(vocab_size=30, dim=12, n_layers=2, n_heads=3, hidden_dim=20),
 }
 ARCHITECTURES = {name: AutoModel.from_config(config) for name, config in CONFIGURATIONS.items()}
-TOKENS = torch.arange(5, 45).reshape(2, 20)
-
-
-@pytest.fixture(scope="module")
-def original():
-    """The toy BERT, and what it computes."""
-    model = encoders.load_weights(encoders.locate(ENCODER)).eval()
-    return model, outputs(model, TOKENS)
 
 
 def outputs(model, tokens):
     with torch.no_grad():
         return torch.stack(model(tokens, output_hidden_states=True).hidden_states)
-
-
-@pytest.mark.parametrize("kind", SYMMETRIES)
-@given(seed=st.integers(0, 2**31))
-@settings(max_examples=10)
-def test_the_toy_bert_computes_the_same_in_every_layer(original, kind, seed):
-    model, computed = original
-    assert torch.allclose(outputs(SYMMETRIES[kind](model, seed), TOKENS), computed, atol=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +36,7 @@ def test_other_architectures_compute_the_same_also_with_biases(architecture, kin
     changed = SYMMETRIES[kind](model, 1)
     assert torch.allclose(outputs(changed, tokens), outputs(model, tokens), atol=1e-10)
     assert changed.training == model.training
+    assert equal_weights(changed, model) == ((architecture, kind) == ("one head", "heads permuted"))
 
 
 def test_heads_with_a_bias_each_keep_their_places():

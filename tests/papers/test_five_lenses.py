@@ -1,6 +1,4 @@
-"""Chapter 6: its statistics on cases worked by hand; its claims on records made to pass and to fail; its exhibits; what
-it measures, on a model that did not change and beside the other chapters' numbers.
-"""
+"""Chapter 6: statistics by hand, claims on made records, exhibits, and measures beside the other chapters' numbers."""
 
 import numpy as np
 import pandas as pd

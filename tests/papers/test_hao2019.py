@@ -1,6 +1,4 @@
-"""Chapter 3: its claims on made records (reproduced on one, contradicted on another, none on a trivial shape), its
-exhibits, and what it measures on models of seconds.
-"""
+"""Chapter 3: claims and exhibits on made records, and what it measures on models of seconds."""
 
 import copy
 import dataclasses
@@ -129,9 +127,7 @@ def trajectories(tuned: dict = TUNED, scratch: dict = FROM_SCRATCH) -> pd.DataFr
 
 
 def long_training(last: float = 0.2, between: float = 0.0, spread: float = 0.0, separate: float = 0.3) -> pd.DataFrame:
-    """Ways from an error of 0.2 to the last one of a continued and of a separate training, with a hill between, on one
-    task; the states of both, and the surface of the first.
-    """
+    """Ways of one task from 0.2 to the last error of two trainings, with a hill between; states; a surface."""
     share, epochs, parts = np.linspace(0, 1, 5), np.arange(10), []
     states = {"kind": records.STATE, "epoch": epochs, "step": 10 * epochs, "alpha": epochs / 5, "beta": 0.1}
     states |= {"plane_alpha": epochs / 5, "plane_beta": 0.0}

@@ -1,6 +1,4 @@
-"""Chapter 7: its scores on curves that are known, worked by hand; its claims and exhibits on few models; what it
-measures, on toy BERTs whose change is known to the layer.
-"""
+"""Chapter 7: scores by hand, claims and exhibits, and measures of toy BERTs whose change is known to the layer."""
 
 from dataclasses import replace
 from types import SimpleNamespace

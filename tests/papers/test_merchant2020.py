@@ -1,6 +1,4 @@
-"""Chapter 5: its claims on made records (the paper's own numbers, the contrary, trivial shapes), and what it measures
-on the toy world.
-"""
+"""Chapter 5: claims on made records (the paper's numbers, the contrary, trivial shapes), and measures."""
 
 import dataclasses
 from itertools import product

@@ -1,6 +1,4 @@
-"""Chapter 4: its claims (what the report says holds, trivial shapes do not, each can come out either way), its plan of
-trainings, and its measures.
-"""
+"""Chapter 4: claims on made records (the report's, trivial shapes, both outcomes), trainings, and measures."""
 
 import sys
 
