@@ -333,9 +333,9 @@ run.table(
     "Table 3",
     smallest,
     f"The smallest encoder, {short(settings.encoders[0])}: the clusters of its labels in the last "
-    f"layer. Clusters are counted on {points} training points (mean over seeds; a dash: in a seed "
-    f"two labels share a point), separability on all {all_points}, each text once; so labels with "
-    "one cluster each can be inseparable. Random labels: the same points with permuted labels.",
+    f"layer. Clusters are counted on {points} training points (mean over seeds; a dash: this run "
+    f"lacks the control, or two labels share a point), separability on all {all_points}, each text "
+    "once; so labels with one cluster each can be inseparable. Random labels: permuted ones.",
     **printed(smallest, "task", *CLUSTERS),
 )
 
