@@ -122,18 +122,17 @@ def execute_all(jobs: Iterable[Job], force: bool = False, done: Callable[[Job], 
     """
     from distributed import as_completed
 
-    pending = [job for job in jobs if job.reason or force]
-    if not pending:
+    due = [job for job in jobs if job.reason or force]
+    if not due:
         return
     log = partial(print, flush=True)  # in a worker, whose output is this process's
-    with workers(min(joblib.cpu_count(), len(pending))) as client:
+    with workers(min(joblib.cpu_count(), len(due))) as client:
         # A failure is the notebook's, not the worker's: what others have begun is brought to its end.
-        futures = [client.submit(execute, job, force, log, pure=False, priority=-n) for n, job in enumerate(pending)]
-        ended = dict(zip(futures, pending, strict=True))
-        for future in as_completed(futures):
+        running = {client.submit(execute, job, force, log, pure=False, priority=-n): job for n, job in enumerate(due)}
+        for future in as_completed(running):
             if future.status == "finished":
-                done(ended[future])
-        for future in futures:
+                done(running[future])
+        for future in running:
             future.result()
 
 
@@ -141,8 +140,8 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
     """Execute a chapter's notebook unless its last run is current (or with `force`), and return the run's folder.
 
     The run is made in a folder beside and takes its place when whole; checkpoints and records that were made before a
-    kill are not made again. Refused in one sentence, which `log` does not get: an encoder or a table that cannot be
-    read, which the notebook sees before it measures; a notebook that fails.
+    kill are not made again. Refused in one sentence, which `log` does not get: what the notebook refuses, and a
+    notebook that fails.
     """
     name, started = f"Chapter {job.chapter.number}, {job.profile}", time.monotonic()
     job.place.parent.mkdir(parents=True, exist_ok=True)
@@ -161,24 +160,16 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
         with files.disk_named(made):
             if failure := _failure(job, made, lambda line: log(f"{name}: {line}")):
                 raise RunError(f"{name}: {failure}")
-            _complete_facts(job, made, digest)
+            facts = json.loads((made / "run.json").read_text(encoding="utf-8")) | {"digest": digest}
+            if job.committed is not None:
+                # Making the page from records says nothing of what measuring took.
+                published = json.loads((job.committed / "run.json").read_text(encoding="utf-8"))
+                facts |= {one: published[one] for one in ("seconds", "training_seconds", "peak_memory")}
+            (made / "run.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
         shutil.rmtree(job.place, ignore_errors=True)
         made.rename(job.place)
     log(f"{name}: done in {time.monotonic() - started:.0f} s, in {job.place}")
     return job.place
-
-
-def _complete_facts(job: Job, folder: Path, digest: str) -> None:
-    """Add to a run's facts its digest; of a published run, what measuring took."""
-    file = folder / "run.json"
-    if not file.is_file():
-        raise RunError(f"Chapter {job.chapter.number} ended without run.finish(): its last cell has to call it.")
-    facts = json.loads(file.read_text(encoding="utf-8")) | {"digest": digest}
-    if job.committed is not None:
-        published = json.loads((job.committed / "run.json").read_text(encoding="utf-8"))
-        # Making the page from records says nothing of these.
-        facts |= {name: published[name] for name in ("seconds", "training_seconds", "peak_memory")}
-    file.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
 def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
@@ -192,7 +183,7 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
     options = {"extra_arguments": ["--log-level=CRITICAL"]}
     if job.committed is not None:
         environment |= {files.RECORDS_VARIABLE: str(job.committed), "OMP_NUM_THREADS": "1"}
-        # Drawing a page, Python looked through the libraries' objects for garbage for an eighth of the time.
+        # Nearly all objects here are the libraries' and stay: seldom looking for garbage saves an eighth of the time.
         options["extra_arguments"] += ['--IPKernelApp.exec_lines=__import__("gc").set_threshold(100_000)']
     # What a cell printed can be late on a busy machine; after papermill's four seconds a run of hours would end.
     options |= {"kernel_name": "python3", "progress_bar": False, "iopub_timeout": 600}
@@ -212,4 +203,4 @@ def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
     for cell in code_cells(made):  # progress is no part of the page
         cell.outputs = [one for one in cell.outputs if one.get("name") != "stdout"]
     nbformat.write(made, executed)
-    return ""
+    return "" if (folder / "run.json").is_file() else "it ended without run.finish(), which its last cell has to call."
