@@ -77,7 +77,6 @@ class Run:
                 own, so that a measurement that was interrupted goes on where it was.
             over: values of parameters, of which every combination is measured likewise; or the combinations; or a
                 function that gives either, which a published run does not call.
-            given: parameters of the function that are not the chapter's.
 
         Refused: a name that the chapter does not measure, and a damaged record of a published run.
         """
@@ -118,9 +117,9 @@ class Run:
         return parts
 
     def _groups(self, function: Callable, of, each: str | Sequence[str], named: Mapping) -> list:
-        """The specifications whose models are measured together; one group, None, where no model is measured."""
+        """The specifications whose models are measured together; an empty group where no model is measured."""
         if "checkpoints" not in inspect.signature(function).parameters:
-            return [None]
+            return [[]]
         values = [named[name] for name in inspect.signature(of).parameters] if callable(of) else []
         fields = [each] if isinstance(each, str) else each
         groups: dict[tuple, list] = {}
@@ -129,7 +128,7 @@ class Run:
         # A value of `over` may need no model: the pre-trained encoder does not.
         return list(groups.values()) or ([[]] if values else [])
 
-    def _part(self, function: Callable, arguments: dict, group: list | None, groups: list) -> dict[str, records.Record]:
+    def _part(self, function: Callable, arguments: dict, group: list, groups: list) -> dict[str, records.Record]:
         """The tables of one part by name: read if they are there and whole, measured otherwise."""
         taken = inspect.signature(function).parameters
         arguments = {name: one for name, one in self.settings if name in taken and name != "device"} | arguments
@@ -140,7 +139,7 @@ class Run:
             from fivelenses.models.encoders import locate
 
             described["identities"] = {name: locate(name).identity for name in self.settings.encoders_read()}
-        addresses = tuple(one.address for one in group or ())
+        addresses = tuple(one.address for one in group)
         identity = Identity(function.__name__, records.measuring_code(function.__module__), described, addresses)
         kept = self._kept(identity)
         # A run that was killed between two tables of one measurement left a part of them.
@@ -160,18 +159,16 @@ class Run:
             self.log(f"{str(error).partition(':')[0]}: it is measured again.")
             return {}
 
-    def _measure(self, function: Callable, arguments: dict, group: list | None, groups: list, identity: Identity):
+    def _measure(self, function: Callable, arguments: dict, group: list, groups: list, identity: Identity):
         from fivelenses.checkpoints.finetuning import environment
         from fivelenses.inputs import check_inputs
 
         if not self.checked:
             check_inputs(self.settings, self.log)
             self.checked = True
-        name, device, checkpoints = function.__name__, self.settings.device, []
-        if group is not None:
-            # All groups at once, so that small models train side by side.
-            self._prepared([one for other in groups for one in other])
-            checkpoints = self._prepared(group)
+        # All groups at once, so that small models train side by side.
+        self._prepared([one for other in groups for one in other])
+        name, device, checkpoints = function.__name__, self.settings.device, self._prepared(group)
         others = {"checkpoints": checkpoints, "device": None if device == "auto" else device, "log": self.log}
         taken = inspect.signature(function).parameters
         arguments = {key: value for key, value in others.items() if key in taken} | arguments
@@ -181,8 +178,8 @@ class Run:
             result = function(**arguments)
         tables = result if isinstance(result, dict) else {"": result}
         facts = environment(device) | {"seconds": round(time.monotonic() - started, 1), "tables": len(tables)}
-        facts["trained"] = {one.folder.name: one.manifest["seconds"] for one in checkpoints}
-        facts["peak_memory"] = processes.peak_memory()
+        trained = {one.folder.name: one.manifest["seconds"] for one in checkpoints}
+        facts |= {"trained": trained, "peak_memory": processes.peak_memory()}
         for key, table in tables.items():
             file = ".".join(filter(None, (name, key, identity.digest, "parquet")))
             records.write(records_folder() / self.chapter.slug / file, records.Record(table, identity, facts))
@@ -235,22 +232,20 @@ class Run:
         all_learned = "All tasks were learned, so all are judged."
         display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
 
-    def figure(
-        self, title: str, drawing: Drawing | Record, caption: str, if_empty: str = NOTHING, key: str = ""
-    ) -> None:
-        """Save a picture into the run's folder and show it; where there is nothing to draw, say why.
-
-        Args:
-            title: the paper's name of it, `Figure 1`, or our own.
-            if_empty: the rest of a sentence that begins with "because".
-            key: what it is called in addresses and findings, where that is not the title.
-        """
+    def figure(self, title: str, drawing: Drawing | Record, caption: str, **options: str) -> None:
+        """Save a picture into the run's folder and show it; arguments as `table`."""
         table = drawing.table if isinstance(drawing, Drawing) else drawing
-        self.table(title, table, caption, if_empty, key, drawing=drawing)
+        self.table(title, table, caption, drawing=drawing, **options)
 
     def table(self, title: str, table: Record, caption: str, if_empty: str = NOTHING, key: str = "", **printed) -> None:
-        """As `figure`, a table: tidy, with the `columns` that the page prints and their `formats`
-        (`exhibits.table_html`), or what is `shown` in another shape.
+        """Save a table into the run's folder and show it; where there is nothing to show, say why.
+
+        Args:
+            title: the paper's name of it, `Table 1`, or our own.
+            if_empty: why it is not here, the rest of a sentence.
+            key: what it is called in addresses and findings, where that is not the title.
+            printed: the `columns` that the page prints and their `formats` (`exhibits.table_html`), or what is `shown`
+                in another shape than the tidy one.
         """
         if not len(table):
             why = f"{title} is not here: {table.sentence if isinstance(table, Missing) else if_empty}."
@@ -286,8 +281,8 @@ class Run:
             verdict = judging.judge(claim, function, record, self.excluded)
             self.claims.append((claim, verdict))
             held = f"{len(verdict.of(HOLDS))} of {len(verdict.groups)}"
-            for what, value in {"verdict": verdict.outcome, "value": verdict.range, "held": held}.items():
-                self.glue(**{f"{key.replace('-', '_')}_{what}": value})
+            name = key.replace("-", "_")
+            self.glue(**{f"{name}_verdict": verdict.outcome, f"{name}_value": verdict.range, f"{name}_held": held})
             display(HTML(card(claim, verdict, [one.key for one in self.exhibits])))
             return function
 
@@ -299,8 +294,8 @@ class Run:
             glue(name, value if isinstance(value, str) else f"{value:.3g}", display=False)
 
     def finish(self) -> None:
-        """Write ``claims.json``, what became of the claims, and ``run.json``: what was run, from which records, and
-        what measuring them took. A run without it is unfinished. Show the list of claims with links to their cards.
+        """Show the list of claims with links to their cards, and write ``claims.json``, what became of them, and
+        ``run.json``: what was run, from which records, and what measuring took. A run without it is unfinished.
         """
         reproduced = sum(verdict.outcome == REPRODUCED for _, verdict in self.claims)
         self.glue(claims_reproduced=f"{reproduced} of {len(self.claims)}")
@@ -326,11 +321,9 @@ def begin(number: int, namespace: Mapping) -> Run:
     """Begin a run of a chapter: its parameters checked, its folder made. A notebook that is run by hand has a place of
     its own, and never writes into a finished run.
 
-    Args:
-        namespace: the notebook's `globals()`, after its cell of parameters. Every plain value under a name in small
-            letters is one; None means as the profile says.
-
-    Refused: a parameter that does not exist or fit, and a GPU asked for where there is none.
+    Of `namespace`, the notebook's `globals()` after its cell of parameters, every plain value under a name in small
+    letters is one; None means as the profile says. Refused: a parameter that does not exist or fit, and a GPU asked
+    for where there is none.
     """
     chapter, committed = CHAPTERS[number], os.environ.get(RECORDS_VARIABLE)
     if committed:
