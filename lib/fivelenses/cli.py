@@ -1,7 +1,4 @@
-"""The command line: `fivelenses run | train | sweep | report | compare | book | publish | doctor`.
-
-Every error that a user can cause ends in one sentence and exit status 2.
-"""
+"""The command line: `fivelenses run | train | sweep | report | compare | book | publish | doctor`."""
 
 import os
 import re
@@ -30,7 +27,7 @@ Workers = Annotated[int | None, Option(min=1, help="Processes (or Slurm jobs) si
 
 
 class _OneSentence(typer.core.TyperGroup):
-    """Commands whose errors, as far as a user can cause them, are one line without a traceback."""
+    """Commands whose errors, as far as a user can cause them, are one sentence and the exit status 2."""
 
     def invoke(self, context):
         try:
@@ -92,12 +89,7 @@ def run(
 
 
 @app.command()
-def train(
-    chapter: Chapter,
-    profile: Profile = "tiny",
-    parameter: Parameters = (),
-    workers: Workers = None,
-) -> None:
+def train(chapter: Chapter, profile: Profile = "tiny", parameter: Parameters = (), workers: Workers = None) -> None:
     """Fine-tune a chapter's models without measuring them.
 
     Several processes or machines that share the store may do so at once: each takes what no other has begun.
@@ -184,9 +176,7 @@ def compare(
 
 
 @app.command()
-def book(
-    run: Annotated[bool, Option("--run", help="Run this machine's own chapters first.")] = False,
-) -> None:
+def book(run: Annotated[bool, Option("--run", help="Run this machine's own chapters first.")] = False) -> None:
     """Build the book from the published records and this machine's own, and print where it is."""
     from fivelenses.book.build import build
 

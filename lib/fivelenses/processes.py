@@ -22,7 +22,7 @@ import joblib
 from fivelenses.files import RunError
 
 SECONDS_BETWEEN_LINES = 30.0
-MAX_LOST_WORKERS = 2  # the task of a lost worker goes to another; one that loses more has failed
+MAX_LOST_WORKERS = 2  # of one task; one that loses more has failed
 SHARE = 1 / 3  # of memory for what is gathered in a stream; the rest is for the models and the rest of the machine
 
 
@@ -58,10 +58,8 @@ def repeated(action: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def workers(count: int) -> Iterator:
-    """A client of so many worker processes of this machine, which share its cores and run one task each at a time.
-
-    A worker that is killed is replaced and its task begun again; one that loses too many is refused. After the block
-    none is left.
+    """A client of so many worker processes of this machine, which share its cores and run one task each at a time. The
+    task of a killed worker is begun again; one that loses too many is refused. After the block no worker is left.
     """
     # A page that reads records has no worker, and does not wait for the library.
     import dask
