@@ -332,9 +332,8 @@ def begin(number: int, namespace: Mapping) -> Run:
     else:
         # Constants are in capitals, and what begins with an underscore is the notebook's own; so is every other name
         # where all cells are run again.
-        names = [name for name in namespace if name.islower() and not name.startswith("_")]
-        if "run" in namespace:
-            names = [name for name in names if name in {"profile", *chapter.parameters.model_fields}]
+        taken = {"profile", *chapter.parameters.model_fields} if "run" in namespace else {*namespace}
+        names = [name for name in namespace if name in taken and name.islower() and not name.startswith("_")]
         given = {name: namespace[name] for name in names if isinstance(namespace[name], PLAIN)}
         profile = given.pop("profile", "tiny")
         parameters = settings(number, profile, **given)
