@@ -171,7 +171,7 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
         return self.encoders_used()
 
     def trainings(self, task: str, encoder: str, rows: int, depth: int) -> list[dict]:
-        """Arguments of `specify` for each model, of a task of `rows` examples and an encoder of `depth` layers."""
+        """What `specify` takes for each model: of a task of `rows` training examples, an encoder of `depth` layers."""
         shared = {"schedule": self.schedule_of(task, encoder), "examples": self.examples_of(task)}
         ordinary = [{"seed": seed} | shared for seed in self.seeds]
         shuffled = encoder == self.encoder and task in getattr(self, "shuffled", ())

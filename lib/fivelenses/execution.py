@@ -106,9 +106,8 @@ def of_records(committed: Path) -> Job:
     facts = json.loads((committed / "run.json").read_text(encoding="utf-8"))
     if files.checksums(committed) != facts["files"]:
         raise RunError(f"The files in {committed} are not as they were written: take them from git again.")
-    chapter = CHAPTERS[facts["chapter"]]
-    parameters = chapter.parameters(**facts["parameters"])
-    return Job(chapter, facts["profile"], parameters, {}, committed_page(committed), committed)
+    chapter, profile = CHAPTERS[facts["chapter"]], facts["profile"]
+    return Job(chapter, profile, chapter.parameters(**facts["parameters"]), {}, committed_page(committed), committed)
 
 
 def committed_page(committed: Path) -> Path:

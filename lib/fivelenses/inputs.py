@@ -1,6 +1,5 @@
-"""What a run, or a sweep, reads and trains: checked before anything starts, or printed by a dry run with about how long
-it takes: the time of the chapter's published run, scaled by the parameters in the layers × the examples that pass
-through them, summed over models.
+"""What a run, or a sweep, reads and trains: checked before it starts, or printed by a dry run, with the time of the
+chapter's published run scaled by the parameters in the layers × the examples that pass through, summed over models.
 """
 
 import contextlib
