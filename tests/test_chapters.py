@@ -49,6 +49,11 @@ def test_too_few_examples_to_compare_are_refused_before_a_training(number, given
         check_inputs(settings(number, "tiny", tasks=["cola", "sst2"], **given))
 
 
+@pytest.mark.parametrize(("written", "read"), [("010", 10), ("[010]", [10]), ("[0,1:30]", [0, "1:30"])])
+def test_numbers_are_those_of_yaml_1_2(written, read):
+    assert parse_parameters([f"value={written}"]) == {"value": read}
+
+
 def test_one_value_of_a_parameter_that_holds_several_is_its_one_entry():
     given = parse_parameters(["tasks=rte", "seeds=3", "learning_rate=1e-4"])
     chosen = settings(1, "tiny", **given)

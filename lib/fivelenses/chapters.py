@@ -9,9 +9,9 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, get_args, get_origin
 
-import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic.types import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from ruamel.yaml import YAML, YAMLError
 
 from fivelenses import catalogue
 from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
@@ -20,6 +20,7 @@ from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError
 
 PROFILES = ("tiny", "small", "paper")
+YAML_1_2 = YAML(typ="safe", pure=True)  # in which 010 is ten, 1e-4 a number and 1:30 a text
 
 
 class ParameterError(ValueError):
@@ -644,9 +645,9 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
     file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = YAML_1_2.load(file.read_text(encoding="utf-8"))
         values = {name: value for name, value in content["all"].items() if name in fields} | content["chapters"][number]
-    except (yaml.YAMLError, KeyError, TypeError) as error:
+    except (YAMLError, KeyError, TypeError) as error:
         raise ParameterError(f"{file} is no YAML with `all`, and chapter {number} under `chapters`.") from error
     if encoder := overrides.get("encoder"):
         following = {"encoders": [encoder], "pretrained": [encoder], "independent": f"random:{encoder}"}
@@ -690,8 +691,8 @@ def parse_parameters(pairs: list[str]) -> dict:
         if re.match(r"[^\[{'\"].*,(?!\w+=)", value):
             value = f"[{value}]"
         try:
-            parsed[name] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+            parsed[name] = YAML_1_2.load(value)
+        except YAMLError as error:
             raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
         if not name or parsed[name] is None:
             raise ValueError(f"A parameter is written name=value, with a value that is not null: not {pair!r}.")
