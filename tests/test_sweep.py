@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fivelenses import sweep as sweeps
 from fivelenses.cli import app
-from fivelenses.sweep import gather, points, sweep
+from fivelenses.sweep import points, sweep
 from tests.homes import BEGIN, make_home, write_notebook
 
 
@@ -39,28 +39,26 @@ def test_the_name_of_a_point_is_the_name_of_a_file(encoder):
     assert all(len(name) <= 60 and re.fullmatch(r"[\w.,=+-]+", name) for name in names)
 
 
-def test_a_column_is_a_number_where_it_always_is_and_a_text_otherwise(tmp_path):
+def test_a_column_is_numbers_or_text_and_may_have_the_name_of_a_swept_parameter(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps.judging, "load", lambda run: None)
+    monkeypatch.setattr(sweeps.judging, "as_table", lambda _: pd.DataFrame({"claim": ["rises"], "low": 0.1}))
     first = pd.DataFrame({"seed": [3], "diverged": True, "steps": [[1, 2]], "mixed": 1.5, "point": "x"})
     second = pd.DataFrame({"seed": ["0–1"], "diverged": [2], "steps": [np.array([3])], "mixed": ["few"]})
-    whole = gather([({"point": "p", "rate": 0.1}, "a", first), ({"point": "q", "rate": None}, "b", second)])
-    whole.to_parquet(tmp_path / "whole.parquet", index=False)
-    read = pd.read_parquet(tmp_path / "whole.parquet")
-    assert list(read) == ["point", "rate", "exhibit", "row", "seed", "diverged", "steps", "mixed", "table_point"]
+    swept = []
+    for name, rate, low, table in (("p", 0.1, -2, first), ("q", None, "[-2, -4]", second)):
+        job = SimpleNamespace(place=tmp_path / name, chapter=SimpleNamespace(number=3), profile="tiny")
+        job.place.mkdir()
+        (job.place / "run.json").write_text('{"exhibits": ["toy"], "records": {}}')
+        table.to_parquet(job.place / "toy.parquet")
+        swept.append(SimpleNamespace(job=job, name=name, values={"rate": rate, "low": low}))
+    sweeps.collect(swept, tmp_path)
+    read, claims = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("sweep", "claims"))
+    assert list(read)[:7] == ["chapter", "profile", "point", "rate", "low", "exhibit", "row"]
+    assert list(read)[7:] == ["seed", "diverged", "steps", "mixed", "table_point"]
     assert read["seed"].tolist() == ["3", "0–1"] and read["diverged"].tolist() == [1, 2]
     assert read["steps"].tolist() == ["[1, 2]", "[3]"] and read["mixed"].tolist() == ["1.5", "few"]
     # Also where a point leaves it open.
     assert pd.api.types.is_float_dtype(read["rate"]) and np.isnan(read["rate"][1])
-
-
-def test_a_swept_parameter_may_have_the_name_of_a_column_and_values_of_two_kinds(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps.judging, "load", lambda run: None)
-    monkeypatch.setattr(sweeps.judging, "as_table", lambda _: pd.DataFrame({"claim": ["rises"], "low": 0.1}))
-    (tmp_path / "run.json").write_text('{"exhibits": ["toy"], "records": {}}')
-    pd.DataFrame({"value": [1.0]}).to_parquet(tmp_path / "toy.parquet")
-    job = SimpleNamespace(place=tmp_path, chapter=SimpleNamespace(number=3), profile="tiny")
-    swept = [SimpleNamespace(job=job, name=f"low={low}", values={"low": low}) for low in (-2, "[-2, -4]")]
-    sweeps.collect(swept, tmp_path)
-    claims = pd.read_parquet(tmp_path / "claims.parquet")
     assert claims["low"].tolist() == ["-2", "[-2, -4]"] and claims["table_low"].tolist() == [0.1, 0.1]
 
 

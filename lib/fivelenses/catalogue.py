@@ -1,20 +1,15 @@
 """The tasks by name, as `catalogue.yaml` lists them: where their tables are on the hub, which columns are read, what
 the labels mean, how they are scored; the tasks of edge probing; and corpora of raw files.
 
-It loads no large library, so that a command can refuse a name at once. A new task touches at most three files:
-
-1. ``catalogue.yaml``, for its entry;
-2. ``toyworld/tables.py``, for the builder of its toy table, which has the same columns, where the toy world lacks it;
-3. ``fivelenses/tasks/treebanks.py``, for what a task on words reads of its treebank.
-
-A chapter uses it once its profile (``notebooks/profiles``) names it.
+A new task touches at most three files: ``catalogue.yaml``, for its entry; ``toyworld/tables.py``, for the builder of
+its toy table, which has the same columns; ``fivelenses/tasks/treebanks.py``, for what a task on words reads of its
+treebank. A chapter uses it once its profile (``notebooks/profiles``) names it.
 """
 
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -102,14 +97,11 @@ def own_folder() -> Path:
 def read_own(name: str) -> Task | None:
     """The task of the reader's own of that name; None where the store has none."""
     file = own_folder() / name / "task.json"
-    return _read_own(file) if OWN_NAME.fullmatch(name) and file.is_file() else None
-
-
-@cache
-def _read_own(file: Path) -> Task:
+    if not OWN_NAME.fullmatch(name) or not file.is_file():
+        return None
     facts = json.loads(file.read_text(encoding="utf-8"))
     splits = {"train": "train", "validation": "validation"}
-    return _task(file.parent.name, {key: facts[key] for key in OWN_FACTS} | {"splits": splits, "own": True})
+    return _task(name, {key: facts[key] for key in OWN_FACTS} | {"splits": splits, "own": True})
 
 
 def is_task(name: str) -> bool:
@@ -120,14 +112,10 @@ def is_task(name: str) -> bool:
 def find(name: str) -> Task:
     """The task of that name: of the catalogue, or of the reader's own.
 
-    Example:
-        >>> find("mrpc").labels
-        ('not_equivalent', 'equivalent')
+    >>> find("mrpc").labels
+    ('not_equivalent', 'equivalent')
     """
-    task = TASKS.get(name) or read_own(name)
-    if task is None:
-        raise ValueError(
-            f"There is no task {name!r}: choose among {', '.join(sorted(TASKS))}, or name a table of your own "
-            "(.csv, .tsv, .jsonl, .parquet)."
-        )
-    return task
+    if task := TASKS.get(name) or read_own(name):
+        return task
+    own = "name a table of your own (.csv, .tsv, .jsonl, .parquet)"
+    raise ValueError(f"There is no task {name!r}: choose among {', '.join(sorted(TASKS))}, or {own}.")

@@ -20,7 +20,7 @@ from fivelenses.models.encoders import check_encoder
 from fivelenses.tasks import own
 
 
-def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping | None = None) -> list[Job]:
+def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping = {}) -> list[Job]:
     """The runs of a report on an encoder, every parameter checked.
 
     Args:
@@ -31,8 +31,7 @@ def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: 
             few, keeps its own, since its paper's claims are about those. Refused: one that no chapter runs.
         given: other parameters, the same in all chapters.
     """
-    overrides, jobs = {"encoder": encoder, **(given or {})}, []
-    names = [own.name_of(task) for task in tasks]
+    overrides, jobs, names = {"encoder": encoder, **given}, [], [own.name_of(task) for task in tasks]
     for number in (chapter.number for chapter in chapters_on(profile)):
         jobs.append(of_chapter(number, profile, overrides))
         narrowed = [name for name in names if name in jobs[-1].parameters.tasks or find(name).own]
@@ -44,17 +43,10 @@ def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: 
 
 
 def report(
-    encoder: str,
-    profile: str = "tiny",
-    tasks: Sequence[str] = (),
-    given: Mapping | None = None,
-    log: Callable[[str], None] = print,
+    encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping = {}, log: Callable = print
 ) -> tuple[Path, list[str]]:
     """Run all chapters on an encoder and write the page, with the verdicts as a table beside it; runs that are current
-    are not made again. Arguments as `plan`.
-
-    Returns:
-        The page, and a sentence for each chapter that failed.
+    are not made again. Returns the page, and a sentence for each chapter that failed. Arguments as `plan`.
 
     Refused: what cannot be run, before anything is; and where every chapter failed.
     """

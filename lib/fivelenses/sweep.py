@@ -12,7 +12,7 @@ import re
 import shutil
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,15 +64,13 @@ def _cell(value):
 
 
 def sweep(points: Sequence[Point], name: str = "", retries: int = 1, **cluster) -> tuple[Path, list[str]]:
-    """Run a chapter at every point whose run is not current, and gather all exhibits and claims in two tables.
+    """Run a chapter at every point whose run is not current, and gather all exhibits and claims in two tables. Returns
+    the sweep's folder, and the names of points that have no run.
 
     Args:
         name: of the sweep's folder; by default the same for the same points, in whatever order.
         retries: how often a point that failed is tried again.
         cluster: where the points run, see `connect`; on this machine by default.
-
-    Returns:
-        The sweep's folder, and the names of points that have no run.
     """
     from fivelenses.inputs import check_inputs  # a worker's notebook loads what measures, not the worker
 
@@ -213,27 +211,20 @@ def run_point(point: Point, folder: Path, environment: Mapping[str, str]) -> flo
 
 def collect(points: Sequence[Point], folder: Path) -> None:
     """Write a sweep's tables from the runs of its points."""
-    parts, verdicts = [], []
+    exhibits, verdicts = [], []
     for point in points:
         run, chapter = point.job.place, point.job.chapter
         origin = {"chapter": chapter.number, "profile": point.job.profile, "point": point.name, **point.values}
         facts = json.loads((run / "run.json").read_text(encoding="utf-8"))
-        parts += [(origin, key, pd.read_parquet(run / f"{key}.parquet")) for key in facts["exhibits"]]
+        tables = [(key, pd.read_parquet(run / f"{key}.parquet")) for key in facts["exhibits"]]
         models = [records_folder() / chapter.slug / file for file in facts["records"].get(MODELS, ())]
-        parts += [(origin, MODELS, records.read(file).table) for file in models]
-        judged = judging.as_table(judging.load(run))
-        verdicts.append(_with_origin(origin, judged))
-    for name, table in (("sweep", gather(parts)), ("claims", _of_one_type(verdicts))):
+        tables += [(MODELS, records.read(file).table) for file in models]
+        for key, table in tables:
+            exhibits.append(_with_origin({**origin, "exhibit": key, "row": range(len(table))}, table))
+        verdicts.append(_with_origin(origin, judging.as_table(judging.load(run))))
+    for name, parts in (("sweep", exhibits), ("claims", verdicts)):
         with written_beside(folder / f"{name}.parquet") as place:
-            table.to_parquet(place, index=False)
-
-
-def gather(parts: Iterable[tuple[Mapping, str, pd.DataFrame]]) -> pd.DataFrame:
-    """Tables of many shapes as one: of each the columns that say where it is from, the exhibit's key, and the table."""
-    whole = []
-    for origin, key, table in parts:
-        whole.append(_with_origin({**origin, "exhibit": key, "row": range(len(table))}, table))
-    return _of_one_type(whole)
+            _of_one_type(parts).to_parquet(place, index=False)
 
 
 def _with_origin(origin: Mapping, table: pd.DataFrame) -> pd.DataFrame:

@@ -4,8 +4,6 @@ Each lens gives one number per layer, 0 where nothing changed, with its null (th
 independent encoders come near to), its 95% interval over folds of the texts, and the smallest change that it can tell
 from nothing: one whose interval, as wide in proportion as that of the change at hand, would lie above what storing
 BEFORE in half precision gives. Both twins of AFTER (`models.controls`) are measured, too.
-
-Which lens may answer which question is what chapter 7 found: see `ANSWERS`.
 """
 
 import copy
@@ -29,7 +27,6 @@ from fivelenses.lenses import weights
 from fivelenses.lenses.similarities import debiased_linear_cka, mutual_neighbours, rsa
 from fivelenses.models import encoders
 from fivelenses.models.controls import moved_at_random, scale_of_equal_movement
-from fivelenses.models.encoders import check_encoder
 from fivelenses.models.layers import changed_layers, layer_list, projections
 from fivelenses.papers.measures import name
 from fivelenses.papers.merchant2020 import random_positions
@@ -45,7 +42,7 @@ ANSWERS = {
     "whether": ("svcca", "cka_debiased", "rsa", "neighbours", "last"),
     "learning": ("svcca", "neighbours", "last"),
 }
-# Similarities of a sample of words; 1 minus them is the change.
+# Similarities of a sample of words; the change is 1 minus them.
 SAMPLED = dict(cka_debiased=debiased_linear_cka, rsa=partial(rsa, sample=None), neighbours=mutual_neighbours)
 STREAMED = ("js", "svcca", *SAMPLED)
 LENSES = (*STREAMED, "weights", "last")
@@ -85,7 +82,7 @@ def compare(
     """
     names = [before, after, *([other] if other else [])]
     for encoder in names:
-        check_encoder(encoder, projections=True)
+        encoders.check_encoder(encoder, projections=True)
     loaded = [encoders.load_weights(encoders.locate(encoder)) for encoder in names]
     _check_shapes(names, loaded)
     models = dict(zip(("before", "after", OTHER), loaded, strict=False))
@@ -189,15 +186,6 @@ def _related(before: nn.Module, after: nn.Module) -> bool:
     return bool((one - two).norm() < UNRELATED * (one - two[order]).norm())
 
 
-def sampled_changes() -> dict[str, Callable]:
-    """What `SAMPLED` measures, as changes: 1 − similarity."""
-    return {key: partial(_change, similarity) for key, similarity in SAMPLED.items()}
-
-
-def _change(similarity: Callable, x: torch.Tensor, y: torch.Tensor) -> float:
-    return 1 - similarity(x, y)
-
-
 class PermutedAttention(comparison.AttentionJS):
     """Attention divergence with the rows of the second model permuted among the tokens of a text; column `js_null`."""
 
@@ -252,11 +240,13 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     every = {"before": before, "after": after, **controls}
     log(f"2 of 3: reading {exhibits.counted(examples.num_rows, 'text')} with these encoders: {listed(list(every))}")
     own = [PermutedAttention(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT)]
-    others = [comparison.CCA(("svcca",), VARIANCE_KEPT), comparison.Sampled(sampled_changes(), words)]
-    own.append(comparison.Sampled(sampled_changes(), words, SEED))
+    others = [comparison.CCA(("svcca",), VARIANCE_KEPT), comparison.Sampled(SAMPLED, words)]
+    own.append(comparison.Sampled(SAMPLED, words, SEED))
     lenses = [comparison.AttentionJS(), *(OfPairs(one, one in own) for one in own + others)]
     pairs = [("before", one) for one in every if one != "before"]
     both = comparison.compare_with(lenses, every, pairs, examples, None, BATCH, device, fold_of)
+    alike = [column for column in both if column.removesuffix("_null") in SAMPLED]
+    both[alike] = 1 - both[alike]
     table, references = both[both["second"] == "after"], both[(both["second"] != "after") & (both["fold"] == WHOLE)]
     log("3 of 3: rolling layers back one by one")
     references, measured = references.pivot(index="layer", columns="second").reset_index(drop=True), []

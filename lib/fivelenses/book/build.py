@@ -1,6 +1,4 @@
-"""The book: pages, runs and the tables made from them are gathered in one folder and built with jupyter-book, warnings
-as errors.
-"""
+"""The build: pages and the tables made from runs are gathered in one folder, and built with warnings as errors."""
 
 import importlib.metadata
 import json
@@ -38,26 +36,22 @@ main()
 """
 
 
-def first_page() -> Path:
-    """Where the first page of the built book is."""
-    return project_folder() / "build" / "book" / "html" / "index.html"
-
-
 def build(log: Callable[[str], None] = print, measure: bool = False) -> Path:
     """Build the book of the published runs and of those of this machine that are current, which `measure` makes first,
     and return its first page; a book that is newer than all that it is made from stays as it is. A chapter that fails,
     or a warning of the build, is a `RunError`. Where there is no book yet, the first published chapter is shown before
     the others are measured.
     """
-    published, page, work = published_runs(), first_page(), first_page().parents[1] / "work"
-
-    def show(job: Job) -> None:
-        if job.committed and job.committed == published[0].committed and measure and not page.is_file():
-            log(f"A first page, chapter 1 as it is published, is at {build_page(published[0])}")
-
+    published, folder = published_runs(), project_folder() / "build" / "book"
+    page, work = folder / "html" / "index.html", folder / "work"
     # The last chapters take longest: begun last, one of them would run alone.
     jobs = [of_chapter(run.chapter.number, run.profile) for run in reversed(local_runs()) if measure]
     pages = [of_records(run.committed) for run in published]
+
+    def show(job: Job) -> None:
+        if measure and job in pages[:1] and not page.is_file():
+            log(f"A first page, chapter 1 as it is published, is at {build_page(published[0])}")
+
     execute_all([*pages[:1], *jobs, *pages[1:]], done=show)
     if page.is_file() and page.stat().st_mtime > last_change():
         log("book: current")

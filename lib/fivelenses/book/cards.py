@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from matplotlib.ticker import MaxNLocator
 
 from fivelenses import judging
@@ -17,11 +16,8 @@ from fivelenses.judging import FAILS, HOLDS, OPEN, Claim, Group, Interval, Part,
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
 
 # What ends in .html is escaped, Markdown is not; what is asked for and not given is refused.
-TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).with_name("templates")),
-    autoescape=select_autoescape(),
-    undefined=StrictUndefined,
-)
+FILES = PackageLoader("fivelenses.book")
+TEMPLATES = Environment(loader=FILES, autoescape=select_autoescape(), undefined=StrictUndefined)
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = dict(zip(judging.OUTCOMES, "●✕◐○–", strict=True))
 CONTROLS = {

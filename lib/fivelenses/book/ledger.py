@@ -1,7 +1,6 @@
-"""The ledger of claims: every claim of every paper, with what each run of the book says of it.
+"""The ledger of claims: every claim of every paper, with what each run of the book says of it in its ``claims.json``.
 
-Everything on it is read from the runs' ``claims.json``. Readers filter it by paper, run and outcome
-(``_static/ledger.js``); without a script all of it is shown.
+Readers filter it by paper, run and outcome (``_static/ledger.js``); without a script all of it is shown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +26,7 @@ Matrix = Mapping[str, Mapping[str, Mapping[str, View]]]  # paper to claim to run
 
 
 def by_claim(runs: Iterable[BookRun]) -> Matrix:
-    """What runs say of each claim, published ones first: papers in the order of `PAPERS`, then what is no paper's."""
+    """What runs say of each claim: papers in the order of `PAPERS`, then what is no paper's."""
     papers: dict[str, dict[str, dict[str, View]]] = {paper: {} for paper in (*PAPERS.values(), OURS.capitalize())}
     # Published runs first, so that claims have their runs in the order of the matrix's columns.
     for run in sorted(runs, key=lambda run: (run.committed is None, run.chapter.number)):
@@ -76,5 +75,5 @@ def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
 def findings_html(runs: Iterable[BookRun]) -> str:
     """The findings for the book's first page, each with a link to its exhibit; empty where there are none."""
     markdown = MarkdownIt("commonmark")
-    of_runs = [(run, one, markdown.render(one.says)) for run in runs for one in findings_of(run, introduction=True)]
-    return render("findings.html", findings=of_runs, papers=PAPERS)
+    found = [(run, one, markdown.render(one.says)) for run in runs for one in findings_of(run) if one.introduction]
+    return render("findings.html", findings=found, papers=PAPERS)

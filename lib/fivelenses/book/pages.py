@@ -92,8 +92,8 @@ def published_runs() -> list[BookRun]:
 
 def local_runs() -> list[BookRun]:
     """This machine's own runs on the toy world, whether they have been made or not."""
-    places = {chapter: runs_folder() / LOCAL_PROFILE / chapter.slug for chapter in CHAPTERS.values()}
-    return [BookRun(chapter, LOCAL_PROFILE, place, LOCAL_RUN) for chapter, place in places.items()]
+    folder = runs_folder() / LOCAL_PROFILE
+    return [BookRun(chapter, LOCAL_PROFILE, folder / chapter.slug, LOCAL_RUN) for chapter in CHAPTERS.values()]
 
 
 def run_here(folder: Path) -> BookRun:
@@ -104,9 +104,8 @@ def run_here(folder: Path) -> BookRun:
 
 
 def publish(number: int, profile: str = "small", overrides: dict | None = None) -> Path:
-    """Copy the records of a chapter's run into ``book/records/<profile>-<encoder>/<chapter>``. The one without
-    overrides leads its chapter: the book's page of the chapter shows it. Refused: a run that is not current, or on the
-    reader's own table.
+    """Copy the records of a chapter's run into ``book/records/<profile>-<encoder>/<chapter>``; a run without overrides
+    leads its chapter. Refused: a run that is not current, or on a table of the reader's own.
     """
     job = of_chapter(number, profile, overrides)
     if own := [task.title for task in map(catalogue.find, job.parameters.tasks_trained()) if task.own]:
@@ -124,9 +123,8 @@ def publish(number: int, profile: str = "small", overrides: dict | None = None) 
 
 
 def commit(number: int, name: str, measured: Mapping[str, records.Record], facts: Mapping, leads: bool) -> Path:
-    """Write records, by the names of their files, and their ``run.json`` where published runs lie, in the place of the
-    run of the same name (`small-all-MiniLM-L6-v2`), whose findings stay. At most one run of a chapter leads; published
-    anew, it goes on leading.
+    """Write records, by the names of their files, and their ``run.json`` in the place of the published run of that
+    name, whose findings stay. At most one run of a chapter leads; published anew, it goes on leading.
     """
     place = records.committed_folder() / name / CHAPTERS[number].slug
     leads |= any(run.leads and run.committed == place for run in published_runs())
@@ -186,10 +184,9 @@ class Finding(BaseModel, extra="forbid"):
     introduction: bool = False
 
 
-def findings_of(run: BookRun, introduction: bool = False) -> list[Finding]:
-    """The findings of a published run (those for the `introduction` alone), their numbers filled in; none of a run of
-    this machine. An entry that is not well formed, or whose condition does not hold, is a `RunError` that names its
-    sentence.
+def findings_of(run: BookRun) -> list[Finding]:
+    """The findings of a published run, their numbers filled in; none of a run of this machine. An entry that is not
+    well formed, or whose condition does not hold, is a `RunError` that names its sentence.
     """
     file = run.committed and run.committed / FINDINGS
     if not file or not file.is_file():
@@ -198,9 +195,7 @@ def findings_of(run: BookRun, introduction: bool = False) -> list[Finding]:
     tables, found = cache(partial(_table, run)), []
     for entry in yaml.safe_load(file.read_text(encoding="utf-8")):
         try:
-            finding = Finding(**entry)
-            if finding.introduction or not introduction:
-                found.append(_filled(finding, tables, verdicts))
+            found.append(_filled(Finding(**entry), tables, verdicts))
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, TemplateError) as error:
             why = " ".join(f"{type(error).__name__}: {error}".split())
             said = f"The finding “{entry.get('says')}” in {file} does not hold of the records"
@@ -225,8 +220,7 @@ def _filled(finding: Finding, tables: Callable[[str, str], pd.DataFrame], verdic
         elif number.claim:
             names[name] = _of_claim(number, verdicts[number.claim])
         else:
-            exhibit = "" if number.record else number.exhibit or finding.exhibit
-            names[name] = _of_table(number, tables(number.record, exhibit))
+            names[name] = _of_table(number, tables(number.record, number.exhibit or finding.exhibit))
     if evaluate(finding.holds, names) is not True:
         values = ", ".join(f"{name} = {value}" for name, value in names.items())
         raise ValueError(f"{finding.holds} is not true ({values}): rewrite or remove it.")
@@ -254,8 +248,7 @@ def _of_claim(number: Number, verdict: Verdict) -> object:
     if number.take in counts:
         return counts[number.take]
     parts = [part for group in verdict.groups for part in group.parts if number.group in ("", group.name)]
-    intervals = [part.interval for part in parts if number.part in ("", part.name)]
-    ends = [(one.estimate, *one.uncensored()) for one in intervals]
+    ends = [(one.interval.estimate, *one.interval.uncensored()) for one in parts if number.part in ("", one.name)]
     table = pd.DataFrame(ends, columns=["estimate", "low", "high"], dtype=float)
     return _taken(table[number.take], "") if number.take in table else _taken(table["estimate"], number.take)
 
@@ -271,9 +264,9 @@ def _taken(values: pd.Series, take: str) -> object:
 
 
 def assemble(run: BookRun, static: Path, others: Iterable[BookRun] = ()) -> nbformat.NotebookNode:
-    """The page of a finished run: the notebook with outputs, with what the paper and the run show, and with what became
-    otherwise of its claims in `others`; the run in its title and at its head. The notebook without outputs is written
-    to the folder `notebooks` of the book's static files. A cell that printed a warning is a `RunError`.
+    """The page of a finished run: the notebook with outputs, what the paper and the run show, and what became otherwise
+    of its claims in `others`. The notebook without outputs goes into ``notebooks`` among the `static` files. A cell
+    that printed a warning is a `RunError`.
     """
     page, copy = (nbformat.read(file, as_version=4) for file in (run.chapter.notebook, run.folder / EXECUTED))
     (static / "notebooks").mkdir(parents=True, exist_ok=True)
@@ -302,14 +295,10 @@ def answered(head: str, sentences: Iterable[str]) -> str:
     return OF_ANY_RUN.sub(lambda _: f"**What this run shows.**{counted}\n{points}", head) if points else head
 
 
-@cache
-def _in_the_papers() -> dict[str, str]:
-    return yaml.safe_load(Path(papers.__file__).with_name("in_the_papers.yaml").read_text(encoding="utf-8"))
-
-
 def below_exhibits(said: Iterable[Finding]) -> dict[str, str]:
     """What is printed below each exhibit, by its key, in Markdown."""
-    below = {key: f"*In the paper*: {sentence}" for key, sentence in _in_the_papers().items()}
+    of_papers = Path(papers.__file__).with_name("in_the_papers.yaml").read_text(encoding="utf-8")
+    below = {key: f"*In the paper*: {sentence}" for key, sentence in yaml.safe_load(of_papers).items()}
     for key, sentences in by_value({one.says: one.exhibit for one in said if one.exhibit}).items():
         paragraph = f'<span id="finding-{key}" class="finding"></span>*In this run*: {" ".join(sentences)}'
         below[key] = f"{below[key]}\n\n{paragraph}" if key in below else paragraph
