@@ -5,7 +5,7 @@ intervals, groups that were left out, and whether it holds for controls, too.
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -33,14 +33,14 @@ CENSORED = {(True, False): "at least ", (False, True): "at most "}
 @dataclass(frozen=True)
 class View:
     """A claim and what one run says of it: the run in a reader's words (empty on its own page), the view's place on the
-    ledger, texts and addresses of exhibits, and where its records lie.
+    ledger, addresses of exhibits by their keys, and where its records lie.
     """
 
     claim: Claim
     verdict: Verdict
     run: str = ""
     anchor: str = ""
-    figures: tuple[tuple[str, str], ...] = ()
+    figures: Mapping[str, str] = field(default_factory=dict)
     record: str = ""
 
 
@@ -88,16 +88,9 @@ def as_cards(claims: Iterable[Sequence[View]]) -> str:
     return render("cards.html", cards=cards, ours=judging.OURS, controls=CONTROLS, twins=TWINS, **functions)
 
 
-def card(claim: Claim, verdict: Verdict, exhibits: Iterable[str] = ()) -> str:
+def card(claim: Claim, verdict: Verdict, exhibits: Sequence[str] = ()) -> str:
     """A claim with what the run of its page says of it; `exhibits` are the keys of those on the page."""
-    shown = set(exhibits)
-    figures = tuple((figure_name(key), f"#{key}") for key in claim.exhibits if key in shown)
-    return as_cards([[View(claim, verdict, figures=figures)]])
-
-
-def figure_name(key: str) -> str:
-    """An exhibit's key in a reader's words: "figure 1"."""
-    return key.split("-", 1)[-1].replace("-", " ")
+    return as_cards([[View(claim, verdict, figures={key: f"#{key}" for key in claim.exhibits if key in exhibits})]])
 
 
 def by_value(reasons: Mapping[str, str]) -> dict[str, list[str]]:
@@ -133,7 +126,7 @@ def extent(threshold: float, intervals: Sequence[Interval]) -> tuple[float, floa
     room = max(most - least, usual) or max(abs(threshold), 1.0)
     low = max(min([least, *(end for _, end in ends)]), least - room)
     high = min(max([most, *(end for _, end in ends)]), most + room)
-    return (float(low), float(high)) if low < high else (float(low - room), float(high + room))
+    return (low, high) if low < high else (low - room, high + room)
 
 
 def printed(interval: Interval) -> str:

@@ -3,14 +3,14 @@
 Readers filter it by paper, run and outcome (``_static/ledger.js``); without a script all of it is shown.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pandas as pd
 from markdown_it import MarkdownIt
 
 from fivelenses import judging, records
-from fivelenses.book.cards import View, as_cards, figure_name, render
+from fivelenses.book.cards import View, as_cards, render
 from fivelenses.book.pages import BookRun, findings_of
 from fivelenses.judging import OURS, OUTCOMES, REPRODUCED
 from fivelenses.records import TWIN
@@ -22,19 +22,19 @@ PAPERS = {
     "singh2020": "Singh and Giovanardi (2020)",
     "merchant2020": "Merchant et al. (2020)",
 }
-Matrix = Mapping[str, Mapping[str, Mapping[str, View]]]  # paper to claim to run's title
+Matrix = dict[str, dict[str, dict[str, View]]]  # paper to claim to run's title
 
 
 def by_claim(runs: Iterable[BookRun]) -> Matrix:
     """What runs say of each claim: papers in the order of `PAPERS`, then what is no paper's."""
-    papers: dict[str, dict[str, dict[str, View]]] = {paper: {} for paper in (*PAPERS.values(), OURS.capitalize())}
+    papers: Matrix = {paper: {} for paper in (*PAPERS.values(), OURS.capitalize())}
     # Published runs first, so that claims have their runs in the order of the matrix's columns.
     for run in sorted(runs, key=lambda run: (run.committed is None, run.chapter.number)):
         of_paper = papers[PAPERS.get(run.chapter.paper, OURS.capitalize())]
         record = f"book/records/{run.committed.parent.name}/{run.committed.name}" if run.committed else ""
         for claim, verdict in judging.load(run.folder):
             keys = [key for key in claim.exhibits if (run.folder / f"{key}.parquet").is_file()]
-            figures = tuple((figure_name(key), f"{run.page}.html#{key}") for key in keys)
+            figures = {key: f"{run.page}.html#{key}" for key in keys}
             anchor = f"{claim.key}-{run.part if run.leads else run.name}"
             view = View(claim, verdict, run.title, anchor, figures, record)
             of_paper.setdefault(claim.key, {})[run.title] = view
@@ -62,7 +62,7 @@ def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
     """The ledger: what chance and twins say of all verdicts, and a card per claim, with or without links to figures."""
     claims = [list(views.values()) for of_paper in by_claim(runs).values() for views in of_paper.values()]
     if not figures:
-        claims = [[replace(one, figures=()) for one in views] for views in claims]
+        claims = [[replace(one, figures={}) for one in views] for views in claims]
     every = [one for views in claims for one in views]
     groups = [group for one in every for group in one.verdict.groups]
     reproduced = [one.verdict.controls for one in every if one.verdict.outcome == REPRODUCED]
