@@ -3,7 +3,8 @@ the labels mean, how they are scored; the tasks of edge probing; and corpora of 
 
 A new task touches at most three files: ``catalogue.yaml``, for its entry; ``toyworld/tables.py``, for the builder of
 its toy table, which has the same columns; ``fivelenses/tasks/treebanks.py``, for what a task on words reads of its
-treebank. A chapter uses it once its profile (``notebooks/profiles``) names it.
+treebank. A chapter uses it once its profile (``notebooks/profiles``) names it. This module loads no large library, so
+that a command can refuse a name at once.
 """
 
 import json

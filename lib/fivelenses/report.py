@@ -31,7 +31,8 @@ def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: 
             few, keeps its own, since its paper's claims are about those. Refused: one that no chapter runs.
         given: other parameters, the same in all chapters.
     """
-    overrides, jobs, names = {"encoder": encoder, **given}, [], [own.name_of(task) for task in tasks]
+    overrides, jobs = {"encoder": encoder, **given}, []
+    names = [own.name_of(task) for task in tasks]
     for number in (chapter.number for chapter in chapters_on(profile)):
         jobs.append(of_chapter(number, profile, overrides))
         narrowed = [name for name in names if name in jobs[-1].parameters.tasks or find(name).own]
