@@ -6,7 +6,7 @@ that accumulates stores no token.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import datasets
@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from fivelenses.models.heads import padded_tokens, word_means
-from fivelenses.models.layers import check_same_parts, layer_list
+from fivelenses.models.layers import layer_list
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,11 @@ class Activations:
         """(units of all examples, words of a unit × width) the word means of each unit, concatenated.
 
         Args:
-            units: per row of `rows` its units, each a list of words. A word without tokens is refused.
+            units: per row of `rows` its units, each a list of words that have tokens.
         """
-        means, counts = self.word_means(layer)
+        means, _ = self.word_means(layer)
         indices = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
         row, *words = indices.to(means.device).T
-        if any((counts[row, word] == 0).any() for word in words):
-            raise ValueError("A unit names a word that has no tokens: encode the examples with their units.")
         return torch.cat([means[row, word] for word in words], dim=-1)
 
 
@@ -89,7 +87,7 @@ def stream(
             f"There is no layer {min(wrong)}: hidden states have layers 0 to {depth}, attentions 1 to {depth}."
         )
     model = _placed(model, device)
-    with _weights_returned(model, bool(attention)):
+    with _eager(model.base_model) if attention else nullcontext():
         for rows, inputs in _batches(model, examples, batch_size):
             yield _one_batch(model, rows, inputs, hidden, attention)
 
@@ -110,8 +108,6 @@ def stream_rolled_back(
     """
     own, others = (layer_list(_placed(model, device)) for model in (fine_tuned, pretrained))
     depth = len(own)
-    for layer in layers:
-        check_same_parts(fine_tuned, pretrained, layer)
     for rows, inputs in _batches(fine_tuned, examples, batch_size):
         inputs.pop("word_ids", None)
         with states_entering(fine_tuned, range(depth + 1)) as recorded:
@@ -171,20 +167,14 @@ def labelled_batches(
 
 @torch.no_grad()
 def _one_batch(model, rows, inputs, hidden, attention) -> Activations:
-    words = inputs.pop("word_ids", None)
+    words, mask = inputs.pop("word_ids", None), inputs["attention_mask"].bool()
     with states_entering(model, hidden) as recorded:
         output = model.base_model(**inputs, output_attentions=bool(attention), return_dict=True)
     if attention and not output.attentions:
-        raise ValueError(
-            f"The architecture {model.config.model_type!r} returns no attention weights: they cannot be compared."
-        )
-    return Activations(
-        rows=rows,
-        mask=inputs["attention_mask"].bool(),
-        hidden={layer: recorded[layer][0].float() for layer in hidden},
-        attention={layer: output.attentions[layer - 1] for layer in attention},
-        words=words,
-    )
+        kind = model.config.model_type
+        raise ValueError(f"The architecture {kind!r} returns no attention weights: they cannot be compared.")
+    states = {layer: recorded[layer][0].float() for layer in hidden}
+    return Activations(rows, mask, states, {layer: output.attentions[layer - 1] for layer in attention}, words)
 
 
 def _inputs(model: nn.Module, batch: datasets.Dataset) -> dict[str, torch.Tensor]:
@@ -205,12 +195,12 @@ def states_entering(model: nn.Module, hidden: Iterable[int], stop: bool = False)
     We use our own hooks, since `output_hidden_states` patches modules permanently, and a layer that two models share
     would then report to the wrong one.
     """
-    layers, recorded, hooks = layer_list(model), {}, []
+    layers, recorded = layer_list(model), {}
 
     def entering(layer: int):
         def keep(module, arguments, named):
-            states, *others = [*arguments, *([] if arguments else [named["hidden_states"]])]
-            named = {name: one for name, one in named.items() if name != "hidden_states"}
+            named = dict(named)
+            states, *others = arguments or [named.pop("hidden_states")]
             recorded[layer] = states, others, named
             if stop:
                 raise Reached
@@ -220,16 +210,13 @@ def states_entering(model: nn.Module, hidden: Iterable[int], stop: bool = False)
     def leaving(module, arguments, output):
         recorded[len(layers)] = first_of(output), (), {}
 
-    for layer in hidden:
-        if layer == len(layers):
-            hooks.append(layers[-1].register_forward_hook(leaving))
-        else:
-            hooks.append(layers[layer].register_forward_pre_hook(entering(layer), with_kwargs=True))
-    try:
+    with ExitStack() as hooks:
+        for layer in hidden:
+            if layer == len(layers):
+                hooks.enter_context(layers[-1].register_forward_hook(leaving))
+            else:
+                hooks.enter_context(layers[layer].register_forward_pre_hook(entering(layer), with_kwargs=True))
         yield recorded
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def first_of(output: torch.Tensor | tuple) -> torch.Tensor:
@@ -238,16 +225,14 @@ def first_of(output: torch.Tensor | tuple) -> torch.Tensor:
 
 
 @contextmanager
-def _weights_returned(model: nn.Module, wanted: bool):
-    """Eager attention while weights are read: the fused kernels return none."""
+def _eager(model: nn.Module) -> Iterator[None]:
+    """Eager attention, of which the weights can be read: the fused kernels return none."""
     before = model.config._attn_implementation
-    if wanted:
-        model.set_attn_implementation("eager")
+    model.set_attn_implementation("eager")
     try:
         yield
     finally:
-        if wanted:
-            model.set_attn_implementation(before)
+        model.set_attn_implementation(before)
 
 
 def represent(
@@ -262,28 +247,23 @@ def represent(
         model, examples, batch_size, device: as `stream`.
         layers: 0…L.
     """
-    layers = sorted(set(layers))
     units = list(examples["units"]) if "units" in examples.column_names else None
-    parts: dict[int, list[np.ndarray]] = {layer: [] for layer in layers}
-    rows: list[np.ndarray] = []
-    for batch in stream(model, examples, hidden=layers, batch_size=batch_size, device=device):
-        of_rows = [[]] * len(batch.rows) if units is None else [units[row] for row in batch.rows]
-        rows.append(np.repeat(batch.rows, [len(of_row) if units is not None else 1 for of_row in of_rows]))
-        for layer in layers:
-            states = batch.hidden[layer][:, 0] if units is None else batch.unit_means(layer, of_rows)
-            parts[layer].append(states.cpu().numpy())
+    parts: dict[int, list[np.ndarray]] = {layer: [] for layer in sorted(set(layers))}
+    for batch in stream(model, examples, hidden=parts, batch_size=batch_size, device=device):
+        for layer, states in batch.hidden.items():
+            points = states[:, 0] if units is None else batch.unit_means(layer, [units[row] for row in batch.rows])
+            parts[layer].append(points.cpu().numpy())
     # The stream gives long examples first; the units of one example keep their order.
-    order = np.argsort(np.concatenate(rows), kind="stable")
-    return {layer: np.concatenate(parts[layer])[order] for layer in layers}
+    rows = stream_order(examples)
+    order = np.argsort(rows if units is None else np.repeat(rows, [len(units[row]) for row in rows]), kind="stable")
+    return {layer: np.concatenate(of_layer)[order] for layer, of_layer in parts.items()}
 
 
-def word_vectors(
-    model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], batch_size: int = 32, device=None
-) -> list[np.ndarray]:
+def word_vectors(model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], device=None) -> list[np.ndarray]:
     """The words of each example in some layers, each word the mean of its tokens.
 
     Args:
-        model, batch_size, device: as `stream`.
+        model, device: as `stream`.
         examples: encoded with `word_ids`.
         layers: 0…L, in increasing order in the result.
 
@@ -293,7 +273,7 @@ def word_vectors(
     """
     layers = sorted(set(layers))
     vectors: list[np.ndarray] = [np.empty(0)] * examples.num_rows
-    for batch in stream(model, examples, hidden=layers, batch_size=batch_size, device=device):
+    for batch in stream(model, examples, hidden=layers, device=device):
         means = torch.stack([batch.word_means(layer)[0] for layer in layers], dim=1)
         counts = batch.words.max(dim=1).values + 1
         for row, of_row, count in zip(batch.rows, means.half().cpu().numpy(), counts.tolist(), strict=True):

@@ -1,11 +1,10 @@
 """The streaming comparison: several models read the same examples once, side by side, and lenses compare pairs of
 them layer by layer while they read. No token is stored.
 
-With `fold_of`, the fold of each example (`tasks.folds`), what a lens gathers is kept fold by fold, whatever the
-batches. Then each row of the result stands for all examples (`fold` −1), or for all but those of one fold (`fold` 0, 1,
-…), from the same pass: the replicates from which intervals are taken. Memory for moments is then `folds` times as
-large. Where all layers together need more than there is, they are read in several passes, some layers in each; the
-numbers are the same to the last bit.
+With `fold_of`, the fold of each example (`tasks.folds`), what a lens gathers is kept fold by fold. Then each row of the
+result stands for all examples (`fold` −1), or for all but those of one fold (`fold` 0, 1, …), from the same pass: the
+replicates from which intervals are taken. Memory for moments is then `folds` times as large. Where all layers together
+need more than there is, they are read in several passes, some layers in each, to the same last bit.
 """
 
 import math
@@ -126,10 +125,8 @@ class CCA(PairLens):
             share = 1.0 if measure == "svcca_all" else self.variance_kept
             crossed = self._moments[self._layer].null(*pair).xy if measure == "svcca_null" else scatter.xy
             sides = [cca.truncated(of_side, share) for of_side in of_sides]
-            if measure == "cka":
-                row[measure] = similarities.linear_cka(scatter)
-            else:
-                row[measure] = float(cca.pwcca(crossed, *sides) if measure == "pwcca" else cca.svcca(crossed, *sides))
+            distance = cca.pwcca if measure == "pwcca" else cca.svcca
+            row[measure] = similarities.linear_cka(scatter) if measure == "cka" else float(distance(crossed, *sides))
         return row | {"tokens": scatter.n}
 
     def _without_folds(self, pair: Pair) -> list[dict[str, float]]:
@@ -178,7 +175,7 @@ class RSA(PairLens):
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
         sampled = slice(None)
         if self._positions is not None:
-            sampled = positions_in_batch(self._positions, self._tokens, len(fold_of)).to(fold_of.device)
+            sampled = _positions_in_batch(self._positions, self._tokens, len(fold_of))
         self._tokens += len(fold_of)
         for layer, moments in self._moments.items():
             rows = (similarities.unit_rows(batch.tokens(layer)[sampled]) for batch in batches)
@@ -210,7 +207,7 @@ class Sampled(PairLens):
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
-        here = positions_in_batch(self._positions, self._before, len(fold_of))
+        here = _positions_in_batch(self._positions, self._before, len(fold_of))
         self._before += len(fold_of)
         self._folds.append(fold_of[here])
         for layer, kept in self._tokens.items():
@@ -229,13 +226,8 @@ class Sampled(PairLens):
         return 4 * models * len(self._positions) * width
 
 
-def positions_in_batch(positions: np.ndarray, before: int, tokens: int) -> torch.Tensor:
-    """Which tokens of a batch are at some increasing positions of a stream, of which it is ``before`` tokens from the
-    start.
-
-    >>> positions_in_batch(np.array([2, 5, 6, 9]), before=5, tokens=3)
-    tensor([0, 1])
-    """
+def _positions_in_batch(positions: np.ndarray, before: int, tokens: int) -> torch.Tensor:
+    """Which of a batch's tokens are at some increasing positions of a stream, `before` of whose tokens have passed."""
     first, last = np.searchsorted(positions, [before, before + tokens])
     return torch.from_numpy(positions[first:last] - before)
 
@@ -254,12 +246,9 @@ def compare_with(
 
     Args:
         lenses: what compares, such as `AttentionJS()`, `CCA(…)` and `RSA(…)`.
-        models: name to model; all with one tokenizer and of one shape.
-        pairs: the names compared.
-        examples: encoded examples.
+        models, pairs: name to model, all with one tokenizer and of one shape; and the names compared.
+        examples, batch_rows, device: encoded examples, how many are in a batch, and where; as `activations.stream`.
         layers: layers compared, 0…L, all of 1…L when None; 0 is the embedding output.
-        batch_rows: examples per batch.
-        device: a GPU when there is one, by default.
         fold_of: (examples,) the fold of each example, of `tasks.folds`; no fold is left out when None.
 
     Returns:
@@ -318,9 +307,8 @@ def _bytes_per_layer(lenses, models, pairs, examples, batch_rows, folds) -> int:
 
 def _in_passes(layers: Sequence[int], of_layer: float, memory: float) -> list[list[int]]:
     """The layers of each pass: in as few passes as fit, of about as many layers each."""
-    at_once = max(1, memory // max(1, of_layer))
-    passes = max(1, math.ceil(len(layers) / at_once))
-    parts = [[layers[place] for place in part] for part in np.array_split(np.arange(len(layers)), passes)]
+    passes = math.ceil(len(layers) / max(1, memory // of_layer))
+    parts = [part.tolist() for part in np.array_split(layers, passes)]
     if len(parts) > 1 and parts[0] == [0]:
         # The embeddings have no attention, without which a model would be read, and rounded, in another way.
         parts[:2] = [parts[0] + parts[1]]
@@ -342,7 +330,7 @@ def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | N
 
 
 def last_layer_movement(
-    pretrained: nn.Module, examples: datasets.Dataset, batch_rows: int = 32, device: str | None = None
+    pretrained: nn.Module, examples: datasets.Dataset, device: str | None = None
 ) -> Callable[[nn.Module], float]:
     """How far the last layer of a model has moved from that of `pretrained`, as a function of the model.
 
@@ -352,7 +340,7 @@ def last_layer_movement(
     depth = len(layer_list(pretrained))
 
     def tokens(model: nn.Module) -> torch.Tensor:
-        return torch.cat([batch.tokens(depth) for batch in stream(model, examples, [depth], (), batch_rows, device)])
+        return torch.cat([batch.tokens(depth) for batch in stream(model, examples, [depth], device=device)])
 
     before = tokens(pretrained)
 

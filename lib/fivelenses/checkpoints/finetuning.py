@@ -233,7 +233,7 @@ def _write(partial: Path, model: nn.Module, tokenizer: PreTrainedTokenizerBase) 
     finished, steps = partial / "finished", partial / "steps"
     shutil.rmtree(finished, ignore_errors=True)
     finished.mkdir()
-    heads.save(model, finished)
+    model.save_pretrained(finished)
     tokenizer.save_pretrained(finished)
     if steps.is_dir():
         shutil.copytree(steps, finished / "steps")

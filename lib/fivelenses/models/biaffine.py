@@ -38,9 +38,7 @@ ARC_SIZE, RELATION_SIZE, DROPOUT = 500, 100, 0.33
 
 @dataclass
 class ParserOutput(ModelOutput):
-    """The loss of gold heads and relations, and the scores of arcs (the lowest number where one is impossible) and of
-    their relations.
-    """
+    """The loss, and the scores of arcs (the lowest number where one is impossible) and of their relations."""
 
     loss: torch.Tensor | None = None
     arcs: torch.Tensor | None = None
@@ -86,8 +84,8 @@ class BiaffineHead(nn.Module):
 def parsing_loss(
     arcs: torch.Tensor, relations: torch.Tensor, heads: torch.Tensor, labels: torch.Tensor
 ) -> torch.Tensor:
-    """Cross-entropy of gold heads plus that of relations (labels) at the gold heads, each a mean over words, (batch,
-    words); the head is 0 for the root and -100 for words that do not count.
+    """Cross-entropy of gold heads plus that of relations (labels) at the gold heads, (batch, words), each a mean over
+    words; the head is 0 for the root and -100 for words that do not count.
 
     Example:
         >>> scores = torch.zeros(1, 1, 2), torch.zeros(1, 1, 2, 4)
@@ -115,7 +113,6 @@ def parse(arcs: np.ndarray, relations: np.ndarray, words: np.ndarray) -> tuple[n
         >>> parse(np.array([[0.0, 0, 2], [1, 0, 0]]), np.zeros((2, 3, 4)), np.array([0, 1]))
         (array([2, 0]), array([0, 0]))
     """
-    words = np.asarray(words, dtype=int)
     places = np.concatenate([[0], words + 1])
     heads = places[spanning_tree(np.nan_to_num(arcs[np.ix_(words, places)].astype(float)))]
     return heads, relations[words, heads].argmax(-1)

