@@ -46,10 +46,8 @@ class Activations:
         return word_means(self.hidden[layer], self.words)
 
     def unit_means(self, layer: int, units: list[list[list[int]]]) -> torch.Tensor:
-        """(units of all examples, words of a unit × width) the word means of each unit, concatenated.
-
-        Args:
-            units: per row of `rows` its units, each a list of words that have tokens.
+        """(units of all examples, words of a unit × width) the word means of each unit, concatenated; `units` holds,
+        per row of `rows`, the words of each unit, all of which have tokens.
         """
         means, _ = self.word_means(layer)
         indices = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
@@ -83,9 +81,7 @@ def stream(
     hidden, attention = sorted(set(hidden)), sorted(set(attention))
     depth = len(layer_list(model))
     if wrong := {*hidden} - {*range(depth + 1)} | {*attention} - {*range(1, depth + 1)}:
-        raise ValueError(
-            f"There is no layer {min(wrong)}: hidden states have layers 0 to {depth}, attentions 1 to {depth}."
-        )
+        raise ValueError(f"There is no layer {min(wrong)}: hidden states have 0 to {depth}, attentions 1 to {depth}.")
     model = _placed(model, device)
     with _eager(model.base_model) if attention else nullcontext():
         for rows, inputs in _batches(model, examples, batch_size):
@@ -128,12 +124,7 @@ def _upwards(layers: list[nn.Module], entering: list[tuple]) -> torch.Tensor:
 
 
 def stream_order(examples: datasets.Dataset) -> np.ndarray:
-    """The rows of the examples in the order in which `stream` reads them: the longest first.
-
-    Example:
-        >>> stream_order(datasets.Dataset.from_dict({"input_ids": [[1], [1, 2, 3], [4, 5]]}))
-        array([1, 2, 0])
-    """
+    """The rows of the examples in the order in which `stream` reads them: the longest first."""
     return np.argsort([-len(tokens) for tokens in examples["input_ids"]], kind="stable")
 
 
@@ -155,9 +146,7 @@ def _batches(
 def labelled_batches(
     examples: datasets.Dataset, model: nn.Module, tokens: int
 ) -> Iterator[tuple[np.ndarray, dict[str, torch.Tensor], torch.Tensor]]:
-    """Places, inputs and labels of classified examples in batches of so many tokens, on the model's device, the longest
-    first.
-    """
+    """Rows, inputs and labels of classified examples in batches of so many tokens, the longest examples first."""
     labels, order = np.asarray(examples["labels"]), stream_order(examples)
     while len(order):
         longest = len(examples[int(order[0])]["input_ids"])
@@ -238,14 +227,10 @@ def _eager(model: nn.Module) -> Iterator[None]:
 def represent(
     model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], batch_size: int = 32, device=None
 ) -> dict[int, np.ndarray]:
-    """The inputs of a classifier on some layers: layer to (points, width) float32.
+    """The inputs of a classifier on some layers, 0…L: layer to (points, width) float32; arguments as `stream`.
 
     If the examples have `units`, a point is a unit (its words concatenated, each the mean of its tokens); otherwise it
     is an example, represented by its first token, [CLS]. Rows are in the order of the examples.
-
-    Args:
-        model, examples, batch_size, device: as `stream`.
-        layers: 0…L.
     """
     units = list(examples["units"]) if "units" in examples.column_names else None
     parts: dict[int, list[np.ndarray]] = {layer: [] for layer in sorted(set(layers))}
@@ -260,16 +245,11 @@ def represent(
 
 
 def word_vectors(model: nn.Module, examples: datasets.Dataset, layers: Iterable[int], device=None) -> list[np.ndarray]:
-    """The words of each example in some layers, each word the mean of its tokens.
-
-    Args:
-        model, device: as `stream`.
-        examples: encoded with `word_ids`.
-        layers: 0…L, in increasing order in the result.
+    """The words of each example, encoded with `word_ids`, in some layers, 0…L, each word the mean of its tokens.
 
     Returns:
-        Per example (layers, words, width) float16, in the order of the examples; truncated words are left out, and a
-        word without tokens is a row of zeros.
+        Per example (layers, words, width) float16, in the order of the examples and of increasing layers; truncated
+        words are left out, and a word without tokens is a row of zeros.
     """
     layers = sorted(set(layers))
     vectors: list[np.ndarray] = [np.empty(0)] * examples.num_rows

@@ -53,7 +53,7 @@ class PairLens:
         """
 
     def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        """Memory that what is gathered of one layer takes, at most."""
+        """Memory that what is gathered of one layer's hidden states takes, at most."""
         return bytes_needed(models, pairs, width, folds, self._null_seed is not None)
 
 
@@ -76,9 +76,6 @@ class AttentionJS(PairLens):
             return {"js": np.nan}
         return {"js": self._divergences[pair].result(left_out)[self._layers.index(layer)]}
 
-    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        return 0  # a few numbers
-
 
 class CCA(PairLens):
     """The CCA family of hidden states; the columns are the measures chosen, and `tokens`.
@@ -93,14 +90,11 @@ class CCA(PairLens):
     """
 
     MEASURES = ("svcca", "svcca_all", "pwcca", "cka", "svcca_null")
+    _current: Moments | None = None  # of the layer whose rows are asked for
 
     def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99, null_seed: int = 0) -> None:
         self.measures, self.variance_kept = tuple(measures), variance_kept
         self._null_seed = null_seed if "svcca_null" in measures else None
-
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        super().begin(pairs, layers, fold_of)
-        self._layer: int | None = None
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
@@ -108,9 +102,9 @@ class CCA(PairLens):
             moments.update(*(batch.tokens(layer) for batch in batches), fold_of=fold_of)
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        if layer != self._layer:
+        if self._moments[layer] is not self._current:
             # Of one layer at a time: they take as much memory as its moments.
-            self._layer, self._whitenings, self._rows = layer, {}, {}
+            self._current, self._whitenings, self._rows = self._moments[layer], {}, {}
         if left_out is None:
             return self._whole(pair)
         if pair not in self._rows:
@@ -118,12 +112,12 @@ class CCA(PairLens):
         return self._rows[pair][left_out]
 
     def _whole(self, pair: Pair) -> dict[str, float]:
-        scatter = cca.enough_rows(scatter_of(self._moments[self._layer].pair(*pair)))
+        scatter = cca.enough_rows(scatter_of(self._current.pair(*pair)))
         of_sides = [self._whitened(None, side, own) for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True)]
         row = {}
         for measure in self.measures:
             share = 1.0 if measure == "svcca_all" else self.variance_kept
-            crossed = self._moments[self._layer].null(*pair).xy if measure == "svcca_null" else scatter.xy
+            crossed = self._current.null(*pair).xy if measure == "svcca_null" else scatter.xy
             sides = [cca.truncated(of_side, share) for of_side in of_sides]
             distance = cca.pwcca if measure == "pwcca" else cca.svcca
             row[measure] = similarities.linear_cka(scatter) if measure == "cka" else float(distance(crossed, *sides))
@@ -131,10 +125,10 @@ class CCA(PairLens):
 
     def _without_folds(self, pair: Pair) -> list[dict[str, float]]:
         """Fold by fold what is measured without it; all at once, as a GPU decomposes many in hardly longer than one."""
-        moments, folds = self._moments[self._layer], range(_count(self._fold_of))
+        folds = range(_count(self._fold_of))
         if "svcca" not in self.measures:
-            return [{"tokens": moments.pair(*pair, fold).n} for fold in folds]
-        scatters = [cca.enough_rows(scatter_of(moments.pair(*pair, fold))) for fold in folds]
+            return [{"tokens": self._current.pair(*pair, fold).n} for fold in folds]
+        scatters = [cca.enough_rows(scatter_of(self._current.pair(*pair, fold))) for fold in folds]
         x, y, crossed = (torch.stack([getattr(one, name) for one in scatters]) for name in ("xx", "yy", "xy"))
         sides = [self._whitened(folds, side, own) for side, own in zip(pair, (x, y), strict=True)]
         distances = cca.svcca(crossed, *(cca.truncated(side, self.variance_kept) for side in sides)).tolist()
@@ -295,14 +289,14 @@ def _read(lenses, models, positions, examples, layers, batch_rows, device, fold_
 
 
 def _bytes_per_layer(lenses, models, pairs, examples, batch_rows, folds) -> int:
-    """What the lenses gather of one layer, and one batch of all models in single precision."""
+    """What the lenses gather of one layer's hidden states, and one batch of all models in single precision."""
     config = next(iter(models.values())).config
     longest = max(map(len, examples["input_ids"]), default=0)
     of_token = config.hidden_size if any(not lens.reads_attention for lens in lenses) else 0
     of_token += config.num_attention_heads * longest if any(lens.reads_attention for lens in lenses) else 0
     of_batches = 4 * len(models) * min(batch_rows, examples.num_rows) * longest * of_token
     counts = len(models), len(pairs), config.hidden_size, folds
-    return of_batches + sum(lens.bytes_per_layer(*counts) for lens in lenses)
+    return of_batches + sum(lens.bytes_per_layer(*counts) for lens in lenses if not lens.reads_attention)
 
 
 def _in_passes(layers: Sequence[int], of_layer: float, memory: float) -> list[list[int]]:

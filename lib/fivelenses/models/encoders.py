@@ -98,10 +98,8 @@ def locate(name: str) -> Encoder:
             raise SourceError(f"{name!r} is random twice: write random:{shape.split(':')[-1]}.")
         known = locate(shape)
         return Encoder(name, known.place, known.revision, True, f"random-{known.identity}")
-    places = [Path(name).expanduser(), project_folder() / "models" / name]
-    if hub_mirror := mirror():
-        places.append(hub_mirror / "models" / name)
-    for place in places:
+    roots = [project_folder(), mirror()]
+    for place in (Path(name).expanduser(), *(root / "models" / name for root in roots if root)):
         if (place / "config.json").is_file():
             return Encoder(name, str(place.resolve()), None, False, _folder_identity(place))
     if not HUB_NAME.fullmatch(name):
@@ -204,11 +202,8 @@ def tokenizer(encoder: Encoder) -> transformers.PreTrainedTokenizerBase:
 
 def load_weights(encoder: Encoder):
     """The encoder without a head, as transformers' AutoModel for it, in evaluation mode and in single precision
-    whatever the file stores.
-
-    Random weights of ``random:`` names are drawn from torch's global generator: set a seed before.
-
-    Refused: the weights cannot be read, or lack a part of the encoder.
+    whatever the file stores. Random weights are drawn from torch's global generator: set a seed before. Refused:
+    weights that cannot be read, or that lack a part of the encoder.
     """
     shape = config(encoder)
     if encoder.random:

@@ -38,9 +38,7 @@ def part(model: nn.Module, layer: int) -> nn.Module:
     """Layer 1…L of a model, or its embeddings for 0."""
     layers = layer_list(model)
     if layer not in range(len(layers) + 1):
-        raise ValueError(
-            f"There is no layer {layer!r}: the encoder has layers 1 to {len(layers)}, and 0 for its embeddings."
-        )
+        raise ValueError(f"There is no layer {layer!r}: there are 1 to {len(layers)}, and 0 for the embeddings.")
     if layer:
         return layers[layer - 1]
     # What holds parameters and is in no layer; a pooler belongs to a head.
