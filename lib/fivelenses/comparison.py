@@ -4,7 +4,7 @@ them layer by layer while they read. No token is stored.
 With `fold_of`, the fold of each example (`tasks.folds`), what a lens gathers is kept fold by fold. Then each row of the
 result stands for all examples (`fold` −1), or for all but those of one fold (`fold` 0, 1, …), from the same pass: the
 replicates from which intervals are taken. Memory for moments is then `folds` times as large. Where all layers together
-need more than there is, they are read in several passes, some layers in each, to the same last bit.
+need more than there is, some are read in each of several passes; the numbers are the same to the last bit.
 """
 
 import math

@@ -221,7 +221,7 @@ def load_weights(encoder: Encoder):
 
 @functools.cache
 def check_encoder(name: str, projections: bool = False, fewest_layers: int = 1) -> transformers.PretrainedConfig:
-    """The configuration of an encoder, by its name, that can be studied, also by the six `projections` of each layer.
+    """The configuration of an encoder that can be studied by layer and, with `projections`, by the six of each layer.
 
     Refused: one that cannot be read, whose layers cannot be addressed or are fewer than `fewest_layers`, whose
     tokeniser is not its own, or whose weights are not finite.
