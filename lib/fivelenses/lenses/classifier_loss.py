@@ -7,31 +7,24 @@ For n examples :math:`(x_i, y_i)` and a model that predicts :math:`p(y \mid x)` 
     \mathcal{J}(\theta) = -\frac1n \sum_i \ln p_\theta(y_i \mid x_i), \qquad
     E(\theta) = \frac1n \sum_i [\arg\max_y p_\theta(y \mid x_i) \ne y_i],
 
-in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples: the sample
-deviation over :math:`\sqrt n`. The means without each fold of the examples, the same ones at every point, give the
-interval of what is made of many points (a width, a correlation).
+in nats and in [0, 1], from one pass without dropout, each with its standard error over the examples. The means without
+each fold of the examples, the same ones at every point, give the interval of what is made of many points (a width, a
+correlation).
 
 A surface takes more than a thousand passes over the same examples, so all that stays the same is computed once.
-Examples are sorted by length, cut into batches with about the same number of tokens, and stored on the device. If only
-some layers move, the hidden states that enter the lowest of them are stored, as far as the given memory reaches; other
-batches are run in full. In the last layer only the first token, which is all that the head reads, goes through the
-feed-forward part. All this changes results only by rounding.
+Batches of examples of like length are stored on the device, with the hidden states that enter the lowest layer that
+moves, as far as memory reaches; other batches are run in full. In the last layer only the first token, which is all
+that the head reads, goes through the feed-forward part. All this changes results only by rounding.
 
-The Hessian :math:`H` of :math:`\mathcal{J}` has a row and a column per parameter, too many to write down. Its product
-with a vector costs about as much as two gradients (Pearlmutter 1994),
-
-.. math::
-
-    H v = \nabla_\theta \bigl(\nabla_\theta \mathcal{J}^\top v\bigr),
-
-and products are all that Lanczos' method (SciPy's ``eigsh``) needs for the largest eigenvalue :math:`\lambda_1`, and
-Hutchinson's for the trace: for signs :math:`z` drawn by lot, :math:`\mathrm{E}[z^\top H z] = \operatorname{tr} H`. The
-part of that sum that belongs to a group of parameters estimates the trace of the group's own block, so all groups share
-the draws. Both are in nats per squared unit of the parameters; times the squared length of a direction, they are in the
-unit in which the widths of a basin along it are measured.
+The Hessian :math:`H` of :math:`\mathcal{J}` is too large to write down. Its product with a vector,
+:math:`H v = \nabla_\theta (\nabla_\theta \mathcal{J}^\top v)`, costs about two gradients (Pearlmutter 1994). Products
+are all that Lanczos' method (SciPy's ``eigsh``) needs for the largest eigenvalue :math:`\lambda_1`, and Hutchinson's
+for the trace: for signs :math:`z` drawn by lot, :math:`\mathrm{E}[z^\top H z] = \operatorname{tr} H`. The part of that
+sum that belongs to a group of parameters estimates the trace of the group's own block, so all groups share the draws.
+Both are in nats per squared unit of the parameters; times the squared length of a direction, they are in the unit in
+which the widths of a basin along it are measured.
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -47,7 +40,7 @@ from transformers import PreTrainedModel
 
 from fivelenses.activations import Reached, first_of, labelled_batches, states_entering
 from fivelenses.lenses.directions import Parameters, layer_parameters, placed
-from fivelenses.lenses.landscape import Measurement
+from fivelenses.lenses.landscape import Measurement, fingerprint
 from fivelenses.models.layers import layer_list, part
 
 # Tokens per batch: a processor keeps their activations in its cache, a GPU needs more to be busy; two backward passes
@@ -55,23 +48,15 @@ from fivelenses.models.layers import layer_list, part
 TOKENS_AT_ONCE = {"cpu": 2**11, "cuda": 2**15}
 TOKENS_FORTH_AND_BACK = 2**11
 
-# Megabytes that stored states may take.
-STORED_MB = 1000
-
-# Architectures of which it is known how the head reads the states that leave the last layer.
-KNOWN_HEADS = ("bert", "roberta", "electra", "mpnet", "distilbert")
+STORED_MB = 1000  # that stored states may take
 
 # The module after a layer's attention, which takes only states: from here on a token needs no other token.
-AFTER_ATTENTION = {
-    "bert": "attention.output",
-    "roberta": "attention.output",
-    "electra": "attention.output",
-    "distilbert": "sa_layer_norm",
-}
+AFTER_ATTENTION = dict.fromkeys(("bert", "roberta", "electra"), "attention.output") | {"distilbert": "sa_layer_norm"}
+# Architectures of which it is known how the head reads the states that leave the last layer.
+KNOWN_HEADS = (*AFTER_ATTENTION, "mpnet")
 
 LANCZOS_VECTORS = 6  # each as long as the parameters
 TOLERANCE = 1e-3  # of the eigenvalue, relative
-LARGEST = 2**31 - 1  # ARPACK counts in 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +70,17 @@ class _Batch:
 
 
 class ClassifierLoss:
-    """The loss of a sequence classifier as a function of some of its layers, as a landscape takes it.
-
-    It is called with a point and returns a :class:`~fivelenses.lenses.landscape.Measurement`. A call leaves the model
-    as it was. What lies below the layers that move is read when the object is made: do not change it later.
+    """The loss of a sequence classifier as a function of some of its layers: from a point to a
+    :class:`~fivelenses.lenses.landscape.Measurement`. A call leaves the model as it was.
 
     Args:
-        model: for sequence classification, on the device of the evaluation.
-        examples: encoded, with `labels`.
+        model: for sequence classification, on the device of the evaluation. What lies below the layers that move is
+            read here: do not change it later.
+        examples: encoded, with `labels`; ``n_examples`` of them are measured.
         layers: 0…L, those that move; 0 is the embeddings.
         limit: examples drawn without replacement; all by default. A smaller draw is part of a larger one.
         autocast: a lower precision for matrix products, such as ``torch.bfloat16`` on a GPU.
-        folds: gives each example's fold from (examples,) labels, to be left out one after another; none by default.
-
-    Attributes:
-        n_examples: how many are measured.
-        fold_of: (examples,) the fold of each, None without folds.
+        folds: gives each example's fold, ``fold_of`` (examples,), from their labels; none is left out by default.
     """
 
     def __init__(
@@ -114,20 +94,18 @@ class ClassifierLoss:
         folds: Callable[[Sequence[int]], np.ndarray] | None = None,
     ) -> None:
         layers = sorted(set(layers))
-        self._model, self._autocast = model, autocast
+        self._model, self._kind, self._autocast = model, model.config.model_type, autocast
         self._moving = frozenset(layer_parameters(model, layers))
         examples = examples.select(np.sort(np.random.default_rng(0).permutation(examples.num_rows)[:limit]))
         self.n_examples = examples.num_rows
-        tokens = TOKENS_AT_ONCE.get(model.device.type, 2**15)
-        self._batches = []
-        room = STORED_MB * 2**20
-        for rows, inputs, labels in labelled_batches(examples, model, tokens):
+        self._batches, room = [], STORED_MB * 2**20
+        for rows, inputs, labels in labelled_batches(examples, model, TOKENS_AT_ONCE.get(model.device.type, 2**15)):
             entering = None
-            if layers[0] > 0 and room > 0 and model.config.model_type in KNOWN_HEADS:
+            if layers[0] > 0 and room > 0 and self._kind in KNOWN_HEADS:
                 with suppress(Reached), self._measuring(), states_entering(model, [layers[0] - 1], True) as recorded:
                     model(**inputs)
-                entering = recorded[layers[0] - 1]
-                room -= _bytes(entering)
+                states, others, named = entering = recorded[layers[0] - 1]
+                room -= sum(one.nbytes for one in (states, *others, *named.values()) if isinstance(one, torch.Tensor))
             # The states of the batch that exceeds the memory are not stored, and neither are those of later batches.
             self._batches.append(_Batch(rows, inputs, labels, entering if room >= 0 else None))
         self.fold_of = folds(examples["labels"]) if folds else None
@@ -144,14 +122,13 @@ class ClassifierLoss:
         if still := sorted(set(point) - self._moving):
             raise ValueError(f"{still[0]!r} is not of the layers that move: name those layers, or leave it out.")
         losses, wrong = [], []
-        with placed(self._model, point), self._measuring(), self._first_piece_alone():
+        with placed(self._model, point), self._measuring():
             for batch in self._batches:
                 logits = self._logits(batch).float()
                 losses.append(nn.functional.cross_entropy(logits, batch.labels, reduction="none"))
                 wrong.append(logits.argmax(-1) != batch.labels)
         order = np.argsort(np.concatenate([batch.rows for batch in self._batches]))
-        losses, wrong = (torch.cat(values).double().cpu().numpy()[order] for values in (losses, wrong))
-        return losses, wrong
+        return tuple(torch.cat(values).double().cpu().numpy()[order] for values in (losses, wrong))
 
     def _left_out(self, values: np.ndarray) -> tuple[float, ...]:
         """The mean without each fold; NaN where a fold is all."""
@@ -164,16 +141,12 @@ class ClassifierLoss:
     @property
     def identity(self) -> str:
         """A hash of the examples, the precision and the parameters that do not move."""
-        folds = "" if self.fold_of is None else self.fold_of.tolist()
-        content = hashlib.sha256(f"{self._autocast} {folds}".encode())
-        for batch in self._batches:
-            for tensor in (*batch.inputs.values(), batch.labels):
-                content.update(f"{tuple(tensor.shape)}".encode() + tensor.cpu().numpy().tobytes())
+        batches = [batch.inputs | {"labels": batch.labels} for batch in self._batches]
         inside = {id(tensor): name for name, tensor in self._model.base_model.named_parameters()}
-        for name, tensor in self._model.state_dict(keep_vars=True).items():
-            if inside.get(id(tensor)) not in self._moving:
-                content.update(name.encode() + tensor.detach().cpu().double().numpy().tobytes())
-        return content.hexdigest()
+        state = self._model.state_dict(keep_vars=True).items()
+        still = {name: tensor for name, tensor in state if inside.get(id(tensor)) not in self._moving}
+        folds = None if self.fold_of is None else self.fold_of.tolist()
+        return fingerprint((self._autocast, folds), *batches, still)
 
     def _logits(self, batch: _Batch) -> torch.Tensor:
         if batch.entering is None:
@@ -181,49 +154,38 @@ class ClassifierLoss:
         states, others, named = batch.entering
         for layer in self._upper:
             states = first_of(layer(states, *others, **named))
-        kind = self._model.config.model_type
-        if kind == "bert":
+        if self._kind == "bert":
             states = self._model.base_model.pooler(states)
-        elif kind == "distilbert":
+        elif self._kind == "distilbert":
             states = self._model.pre_classifier(states[:, 0]).relu()
         return self._model.classifier(states)
 
     @contextmanager
     def _measuring(self) -> Iterator[None]:
-        """No gradients, no dropout, and the given precision."""
-        lower = torch.autocast(
-            self._model.device.type, self._autocast or torch.bfloat16, enabled=self._autocast is not None
-        )
-        with _evaluating(self._model), torch.no_grad(), lower:
-            yield
-
-    @contextmanager
-    def _first_piece_alone(self) -> Iterator[None]:
-        """Only the first token goes on after the last layer's attention: the known heads read no other."""
-        kind = self._model.config.model_type
-        with ExitStack() as hooks:
-            if kind in AFTER_ATTENTION:
-                module = layer_list(self._model)[-1].get_submodule(AFTER_ATTENTION[kind])
+        """No gradients, no dropout, the given precision, and after the last attention the one token that heads read."""
+        lower = torch.autocast(self._model.device.type, self._autocast, enabled=self._autocast is not None)
+        with _evaluating(self._model, gradients=False), lower, ExitStack() as hooks:
+            if self._kind in AFTER_ATTENTION:
+                module = layer_list(self._model)[-1].get_submodule(AFTER_ATTENTION[self._kind])
                 hook = module.register_forward_pre_hook(lambda _, states: tuple(state[:, :1] for state in states))
                 hooks.callback(hook.remove)
             yield
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """A model without dropout within a ``with`` block; each module's mode is restored."""
+def _evaluating(model: nn.Module, gradients: bool) -> Iterator[None]:
+    """No dropout, and gradients of all parameters or of none, within a ``with`` block; the modes are restored."""
     modes = {module: module.training for module in model.modules()}
+    wanted = {parameter: parameter.requires_grad for parameter in model.parameters()}
     try:
-        model.eval()
-        yield
+        model.eval().requires_grad_(gradients)
+        with torch.set_grad_enabled(gradients):
+            yield
     finally:
         for module, mode in modes.items():
             module.training = mode
-
-
-def _bytes(entering: tuple[torch.Tensor, list, dict]) -> int:
-    states, others, named = entering
-    return sum(one.nbytes for one in (states, *others, *named.values()) if isinstance(one, torch.Tensor))
+        for parameter, mode in wanted.items():
+            parameter.requires_grad_(mode)
 
 
 def _mean(values: np.ndarray) -> tuple[float, float]:
@@ -234,12 +196,7 @@ def _mean(values: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Curvature:
-    """The curvature of the loss in the space of some parameters, in nats per squared unit.
-
-    Attributes:
-        top: the largest eigenvalue of their block of the Hessian.
-        trace, trace_standard_error: of the block, the mean over draws.
-    """
+    """The largest eigenvalue, ``top``, and the trace, a mean over draws, of a block of H, in nats per squared unit."""
 
     top: float
     trace: float
@@ -260,17 +217,17 @@ def curvatures(
     Refused: a loss that is not finite.
     """
     whole = list(next(iter(groups.values())))
-    with _twice_differentiable(model):
+    # Attention as plain products, since the fused kernels have no second derivative.
+    with _evaluating(model, gradients=True), sdpa_kernel(SDPBackend.MATH):
         products = _Products(model, examples, whole)
         signs = torch.Generator().manual_seed(0)
         parts = np.array([products.signs(whole, signs) for _ in range(draws)])
         curvature_of = {}
         for number, (name, parameters) in enumerate(groups.items()):
-            inside = [place for place, one in enumerate(whole) if any(one is other for other in parameters)]
-            traces = parts[:, inside].sum(axis=1)
+            ours = set(map(id, parameters))
+            traces = parts[:, [id(one) in ours for one in whole]].sum(axis=1)
             error = traces.std(ddof=1) / np.sqrt(draws)
-            top = _top(products, list(parameters), number)
-            curvature_of[name] = Curvature(top, float(traces.mean()), float(error))
+            curvature_of[name] = Curvature(_top(products, list(parameters), number), float(traces.mean()), float(error))
     return curvature_of
 
 
@@ -320,19 +277,6 @@ def _top(products: _Products, parameters: list[nn.Parameter], seed: int) -> floa
 
     operator = LinearOperator((sum(sizes), sum(sizes)), matvec=product, dtype=np.float32)
     start = np.random.default_rng(seed).standard_normal(sum(sizes)).astype(np.float32)
-    # SciPy's own limit of iterations, ten for each parameter, overflows from 215 million parameters on.
-    limits = {"ncv": min(LANCZOS_VECTORS, sum(sizes)), "maxiter": min(10 * sum(sizes), LARGEST)}
+    # SciPy's own limit of iterations, ten for each parameter, exceeds ARPACK's 32 bits from 215 million parameters on.
+    limits = {"ncv": min(LANCZOS_VECTORS, sum(sizes)), "maxiter": min(10 * sum(sizes), 2**31 - 1)}
     return float(eigsh(operator, k=1, which="LA", v0=start, tol=TOLERANCE, return_eigenvectors=False, **limits)[0])
-
-
-@contextmanager
-def _twice_differentiable(model: nn.Module) -> Iterator[None]:
-    """No dropout, and attention as plain products: the fused kernels have no second derivative."""
-    wanted = {parameter: parameter.requires_grad for parameter in model.parameters()}
-    try:
-        model.requires_grad_(True)
-        with _evaluating(model), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        for parameter, mode in wanted.items():
-            parameter.requires_grad_(mode)

@@ -12,23 +12,19 @@ Goodfellow and Vinyals 2015 and Li et al. 2018)
 Parameters are named tensors (:mod:`~fivelenses.lenses.directions`). The loss is any function of them that returns a
 :class:`Measurement` or a number. It may read the tensors but neither store nor change them, since they are overwritten
 between calls. The cell of a loss that is not finite is NaN.
-
-Sharpness does not depend on the axes: it is the mean rise when each filter of the point is moved by a given share of
-its own length in random directions (filter normalisation, Li et al. 2018).
-
-Shapes: curves (k,), surfaces (rows, columns). Range: losses in nats, from 0 for a cross-entropy.
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from fivelenses.files import written_beside
+from fivelenses.lenses.arrays import as_array
 from fivelenses.lenses.directions import Parameters, moved, random_direction, vector
 
 
@@ -37,11 +33,8 @@ class Measurement:
     """The loss and error of a model at one point, or at each point of a line (k,) or of a plane (rows, columns), where
     all are NaN if the loss is not finite.
 
-    Attributes:
-        loss: mean over the examples, in nats for a cross-entropy.
-        error: share of wrong predictions, in [0, 1].
-        loss_standard_error, error_standard_error: over the examples.
-        left_out_loss, left_out_error: (folds, …) the same means without each fold of the examples.
+    The loss is a mean over the examples, in nats for a cross-entropy, the error a share of wrong predictions in [0, 1];
+    ``left_out_loss`` and ``left_out_error``, (folds, …), are the same means without each fold of the examples.
     """
 
     loss: float | np.ndarray
@@ -56,9 +49,8 @@ Evaluate = Callable[[Parameters], Measurement | float]
 
 
 def grid(low: float = -4.0, high: float = 4.0, count: int = 40) -> np.ndarray:
-    """Equally spaced positions, plus -1, 0 and 1 if they are in range, so that start and end are on the grid.
-
-    The paper's 40 from -4 to 4 include none of the three.
+    """Equally spaced positions, plus -1, 0 and 1 if they are in range, so that start and end are on the grid: the
+    paper's 40 from -4 to 4 include none of the three.
 
     Example:
         >>> grid(-2, 2, 4).round(2), len(grid())
@@ -100,7 +92,6 @@ def surface(
     Memory: the origin, the directions, and two more copies of the parameters.
 
     Args:
-        evaluate: the loss of a point.
         directions: two, whose lengths are the units of the axes.
         alphas, betas: (columns,) and (rows,), increasing.
         folder: stores finished rows in a file named after grid, origin, directions and identity, so that an interrupted
@@ -118,7 +109,8 @@ def surface(
     alphas, betas = (np.asarray(axis, dtype=float) for axis in (alphas, betas))
     origin = vector(origin)
     first, second = (vector(direction, origin) for direction in directions)
-    file = folder and folder / f"{_fingerprint(identity, alphas, betas, origin, first, second)}.npy"
+    facts = identity, alphas.tolist(), betas.tolist()
+    file = folder and folder / f"{fingerprint(facts, origin, first, second)}.npy"
     rows = list(np.load(file)) if file and file.exists() else []
     for beta in betas[len(rows) :]:
         rows.append(_row(evaluate, moved(origin, second, beta), first, alphas))
@@ -133,7 +125,8 @@ def surface(
 def sharpness(
     evaluate: Evaluate, point: Parameters, radius: float = 0.1, draws: int = 10, seed: int = 0
 ) -> tuple[float, float]:
-    """The rise of the loss when each filter moves by ± a share of its length, ``radius``, in random directions.
+    """The rise of the loss when each filter moves by ± a share of its length, ``radius``, in random directions (filter
+    normalisation, Li et al. 2018); it does not depend on the axes of a surface.
 
     Returns:
         The mean rise over directions and signs, NaN if one is not finite, and its standard error over the directions,
@@ -160,8 +153,7 @@ def _row(evaluate: Evaluate, base: Parameters, direction: Parameters, alphas: Se
         measured = evaluate(point)
         if not isinstance(measured, Measurement):
             measured = Measurement(float(measured))
-        values = measured.loss, measured.error, measured.loss_standard_error, measured.error_standard_error
-        column = np.array([*values, *measured.left_out_loss, *measured.left_out_error], dtype=float)
+        column = np.hstack(astuple(measured), dtype=float)
         columns.append(column if math.isfinite(measured.loss) else np.full_like(column, np.nan))
     return np.stack(columns, axis=1)
 
@@ -171,10 +163,11 @@ def _measured(cells: np.ndarray) -> Measurement:
     return Measurement(*cells[:4], *np.split(cells[4:], 2))
 
 
-def _fingerprint(identity: str, alphas: np.ndarray, betas: np.ndarray, *vectors: Parameters) -> str:
-    content = hashlib.sha256(repr((identity, alphas.tolist(), betas.tolist())).encode())
-    for parameters in vectors:
-        for name in sorted(parameters):
-            content.update(f"{name} {parameters[name].dtype} {tuple(parameters[name].shape)}".encode())
-            content.update(parameters[name].cpu().contiguous().numpy())
+def fingerprint(facts: tuple, *groups: Parameters) -> str:
+    """A hash of some facts, by their ``repr``, and of groups of named tensors, wherever these lie."""
+    content = hashlib.sha256(repr(facts).encode())
+    for tensors in groups:
+        for name in sorted(tensors):
+            content.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
+            content.update(np.ascontiguousarray(as_array(tensors[name])))
     return content.hexdigest()[:20]
