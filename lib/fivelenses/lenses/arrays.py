@@ -24,14 +24,12 @@ def as_tensor(values: Array) -> "torch.Tensor":
 
 
 def as_array(values: Array) -> np.ndarray:
-    """The values as a NumPy array, shared with the caller where they already lie in the processor's memory.
-
-    NumPy has no bfloat16: such values come as single precision.
-    """
+    """The values as a NumPy array, shared with the caller where they already lie in the processor's memory."""
     if not hasattr(values, "detach"):
         return np.asarray(values)
     import torch
 
+    # NumPy has no bfloat16.
     return (values.float() if values.dtype == torch.bfloat16 else values).detach().cpu().numpy()
 
 

@@ -4,14 +4,9 @@ r"""Jensen–Shannon divergence between the attentions of two models that read t
 
     \mathrm{JS}(p, q) = \tfrac12 \mathrm{KL}(p \Vert r) + \tfrac12 \mathrm{KL}(q \Vert r), \qquad r = \tfrac12 (p + q),
 
-with natural logarithms, for the two distributions over keys that a head gives one query token. The mean over the real
-query tokens of an example is the divergence of that head on that example (Hao et al. 2020).
-
-Shapes: attentions (batch, heads, tokens, tokens), queries before keys; mask (batch, tokens), 1 for a real token.
-Range: [0, ln 2]; 0 if the two agree, ln 2 if the two attend to no common key for any query.
-
-As in the paper, [CLS] and [SEP] count as tokens. :class:`JSAccumulator` takes the paper's average: over tokens within
-an example, then heads, then examples. A mean over all tokens would give long examples more weight.
+in nats, for the two distributions over keys that a head gives one query token: 0 if they are equal, ln 2 if they have
+no key in common. The mean over the real query tokens of an example, [CLS] and [SEP] among them, is the divergence of
+that head on that example (Hao et al. 2020).
 
 We compute the sum as
 
@@ -44,7 +39,7 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
     """Mean over the real query tokens of the JS divergence between two attentions, per example and head.
 
     Args:
-        p, q: attentions of two models, (batch, heads, tokens, tokens); each row sums to 1 over the unmasked keys.
+        p, q: attentions of two models, (batch, heads, queries, keys); each row sums to 1 over the unmasked keys.
         mask: (batch, tokens), 1 or True for real tokens. Padded rows and columns are not read.
 
     Returns:
@@ -58,10 +53,13 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
         tensor([[0.2158]])
     """
     p = as_tensor(p)
-    q, real = as_tensor(q).to(p.device), as_tensor(mask).to(p.device)
-    _check(p, q, real)
-    real = real == 1
+    q, real = as_tensor(q).to(p.device), as_tensor(mask).to(p.device) == 1
+    if p.shape != q.shape:
+        shapes = f"{tuple(p.shape)} and {tuple(q.shape)}"
+        raise ValueError(f"Attentions of {shapes}: models with different tokenizers or heads cannot be compared.")
     batch, heads, tokens, _ = p.shape
+    if real.shape != (batch, tokens):
+        raise ValueError(f"The mask has shape {tuple(real.shape)}, not (batch, tokens) = {(batch, tokens)}.")
     precision = torch.promote_types(torch.promote_types(p.dtype, q.dtype), torch.float32)
     result = torch.empty(batch, heads, dtype=precision, device=p.device)
     at_once = max(1, VALUES_AT_ONCE.get(p.device.type, 2**25) // (heads * tokens * tokens))
@@ -88,14 +86,6 @@ def _sum_of_terms(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     return terms.sum((-2, -1)).div_(4).clamp_(min=0)
 
 
-def _check(p: torch.Tensor, q: torch.Tensor, mask: torch.Tensor) -> None:
-    if p.shape != q.shape:
-        shapes = f"{tuple(p.shape)} and {tuple(q.shape)}"
-        raise ValueError(f"Attentions of {shapes}: models with different tokenizers or heads cannot be compared.")
-    if mask.shape != (p.shape[0], p.shape[-1]):
-        raise ValueError(f"The mask has shape {tuple(mask.shape)}, not (batch, tokens) = {(p.shape[0], p.shape[-1])}.")
-
-
 def _check_rows(name: str, attention: torch.Tensor, real: torch.Tensor, tolerance: float, first: int) -> None:
     """Refuse masked attention with a real row that is no distribution; ``first`` is the first example's number."""
     if attention.amin() < 0:
@@ -112,10 +102,11 @@ def _check_rows(name: str, attention: torch.Tensor, real: torch.Tensor, toleranc
 
 
 class JSAccumulator:
-    """The paper's average in one pass: tokens within an example, then heads, then examples, of so many ``layers``.
+    """The paper's average in one pass, of so many ``layers``: over tokens within an example, then heads, then examples,
+    since a mean over all tokens would give long examples more weight.
 
-    Stores a sum per layer and fold in float64 and no tokens. Row 0 of the result is layer 1: the embeddings have no
-    attention. Each of the ``folds`` of the examples can be left out of :meth:`result`.
+    Stores a sum per layer and fold in float64. Row 0 of the result is layer 1: the embeddings have no attention. Each
+    of the ``folds`` of the examples can be left out of :meth:`result`.
 
     Example:
         >>> uniform, itself = torch.full((3, 1, 2, 2), 0.5), torch.eye(2).expand(3, 1, 2, 2)
@@ -129,10 +120,8 @@ class JSAccumulator:
         self._counts, self._sums = np.zeros(folds, dtype=int), np.zeros((folds, layers))
 
     def update(self, p: Sequence[Array], q: Sequence[Array], mask: Array, fold_of: np.ndarray | None = None) -> None:
-        """Add a batch: per layer the attentions of both models, as in ``output.attentions``, and one mask.
-
-        ``fold_of``, (batch,), is the fold of each example, 0…folds − 1; all in the first by default.
-        A batch that :func:`js_divergence` refuses is not counted.
+        """Add a batch: per layer the attentions of both models, as in ``output.attentions``, and one mask. ``fold_of``,
+        (batch,), is the fold of each example, 0…folds − 1, the first by default. A refused batch is not counted.
         """
         batch = [js_divergence(first, second, mask) for first, second in zip(p, q, strict=True)]
         values = torch.stack([divergences.double().mean(1) for divergences in batch], dim=1).cpu().numpy()

@@ -1,7 +1,8 @@
 r"""SVCCA and PWCCA: how far two representations of the same tokens lie apart, whatever the basis of each.
 
-With centred :math:`X` (n, d₁) and :math:`Y` (n, d₂), their scatter matrices :math:`S_{xx} = X^\top X`, :math:`S_{yy}`
-and :math:`S_{xy}`, and the first principal directions of each side, :math:`S_{xx} \approx U_x \Lambda_x U_x^\top`:
+With centred :math:`X` (n, d₁) and :math:`Y` (n, d₂), whose rows are the same tokens in the same order, their scatter
+matrices :math:`S_{xx} = X^\top X`, :math:`S_{yy}` and :math:`S_{xy}`, and the first principal directions of each side,
+:math:`S_{xx} \approx U_x \Lambda_x U_x^\top`:
 
 .. math::
 
@@ -10,19 +11,15 @@ and :math:`S_{xy}`, and the first principal directions of each side, :math:`S_{x
     \mathrm{SVCCA\ distance} = 1 - \operatorname{mean}(\rho), \qquad
     \mathrm{PWCCA\ distance} = 1 - \sum_i \frac{\alpha_i}{\sum_j \alpha_j} \rho_i.
 
-Sources: SVCCA, Raghu et al. 2017; PWCCA, Morcos et al. 2018 (:math:`\alpha_i` is the sum over features of the absolute
-products of the feature with the i-th canonical variate).
-
-Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order. Range: [0, 1], 0 if one is a linear image of
-the other. Translation changes neither; an invertible linear map changes neither CCA nor PWCCA if ``variance_kept=1.0``.
+SVCCA is of Raghu et al. 2017, PWCCA of Morcos et al. 2018 (:math:`\alpha_i` is the sum over features of the absolute
+products of the feature with the i-th canonical variate). Both are in [0, 1], and 0 if one side is a linear image of the
+other. Translation changes neither; an invertible linear map changes neither if ``variance_kept=1.0``.
 
 Independent data do not reach the other end of the range: their mean correlation over d directions each is about
 :math:`0.85 \sqrt{d/n}` (0.17 for d = 768 and n = 20 000). So a distance should be read beside its null, the same
-measure of permuted rows, and n ≤ d₁ + d₂ is refused.
+measure of permuted rows.
 
-Both follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream. Singular
-values are the roots of the eigenvalues of :math:`M^\top M`, exact to about 1e-8, because a GPU decomposes many
-symmetric matrices at once.
+Both follow from second moments, which :class:`~fivelenses.lenses.moments.Moments` gathers from a stream.
 """
 
 import warnings
@@ -43,12 +40,9 @@ Whitening = tuple[torch.Tensor, torch.Tensor]
 def svcca_distance(x: Array | Scatter, y: Array | None = None, variance_kept: float = 0.99) -> float:
     """SVCCA distance, 1 − mean correlation over min(k₁, k₂), in [0, 1]; ``x`` may be the scatter of a pair.
 
-    Args:
-        variance_kept: the least share of variance that each side's kept directions hold, in (0, 1]; 1.0 keeps every
-            direction whose variance is above ``RELATIVE_TOLERANCE`` of the largest. No other direction is ever kept.
-
-    Refused: n ≤ d₁ + d₂ (some correlations are then 1 whatever the data) and a representation that does not vary. Fewer
-    than 10 × max(d₁, d₂) rows raise a warning.
+    Each side keeps the first directions that hold the share ``variance_kept`` of its variance, in (0, 1], and of these
+    only such whose variance is above ``RELATIVE_TOLERANCE`` of the largest. Refused: n ≤ d₁ + d₂ (some correlations are
+    then 1 whatever the data) and a representation that does not vary. Fewer than 10 × max(d₁, d₂) rows raise a warning.
 
     Example:
         >>> x = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
@@ -60,14 +54,13 @@ def svcca_distance(x: Array | Scatter, y: Array | None = None, variance_kept: fl
 
 
 def svcca(crossed: torch.Tensor, of_x: Whitening, of_y: Whitening) -> torch.Tensor:
-    """(…,) SVCCA distances from S_xy (…, d₁, d₂) and what :func:`whitening` gives for each side, which takes most of
-    the time: a side that is compared with several others is whitened once.
-    """
+    """(…,) SVCCA distances from S_xy (…, d₁, d₂) and each side's :func:`whitening`, which serves all of its pairs."""
     (to_x, variances_x), (to_y, variances_y) = of_x, of_y
     between = to_x.mT @ crossed @ to_y
     if between.shape[-2] < between.shape[-1]:
         between = between.mT
-    # Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
+    # Singular values as roots of eigenvalues, exact to about 1e-8, since a GPU decomposes many symmetric matrices at
+    # once. Rounding lifts a correlation above 1 by at most about 1e-6, see RELATIVE_TOLERANCE.
     correlations = torch.linalg.eigvalsh(between.mT @ between).clamp(0, 1).sqrt()
     return 1 - correlations.sum(-1) / torch.minimum(_count(variances_x), _count(variances_y))
 
@@ -139,9 +132,7 @@ def whitening(scatter: torch.Tensor, variance_kept: float = 0.99) -> Whitening:
 
 
 def truncated(whitened: Whitening, variance_kept: float) -> Whitening:
-    """The first directions of a :func:`whitening` that hold a share of the variance: one decomposition serves several
-    shares.
-    """
+    """The first directions of a :func:`whitening` that hold a share of the variance: it serves several shares."""
     to_white, variances = whitened
     if variance_kept < 1:
         # A direction is kept while those before it hold less than the share; the slack is for rounding: of four equal

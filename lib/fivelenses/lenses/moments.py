@@ -7,7 +7,7 @@ r"""Second moments of several representations of the same tokens, gathered from 
     \qquad s_i = \sum_t (x_{i,t} - c_i),
 
 shifted sums as in Chan, Golub and LeVeque 1983. The shift :math:`c_i` is the mean of the first block of rows, so that
-features far from 0 lose no digits. :math:`x_i` is (n, dᵢ), :math:`S_{ij}` is (dᵢ, dⱼ); range: any real value.
+features far from 0 lose no digits. :math:`x_i` is (n, dᵢ), :math:`S_{ij}` is (dᵢ, dⱼ).
 
 Products are computed in float64. Single precision would take about half the time, but lose directions whose variance
 is below about 1e-7 of the largest in the rounding.
@@ -20,8 +20,8 @@ import torch
 
 from fivelenses.lenses.arrays import Array, as_tensor
 
-# Rows that are multiplied, and for the null permuted, at once.
-ROWS_AT_ONCE = 1024
+ROWS_AT_ONCE = 1024  # that are multiplied and, for the null, permuted
+COLUMNS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,8 @@ class Scatter:
 
 
 class Moments:
-    """Sums and second moments of representations of the same rows, gathered in one pass, 1024 rows at a time.
-
-    So the size of batches changes nothing, as long as nothing is read in between.
+    """Sums and second moments of representations of the same rows, gathered in one pass, 1024 rows at a time, so that
+    the size of batches changes nothing as long as nothing is read in between.
 
     Args:
         pairs: the representations to compare, by their position in :meth:`update`.
@@ -70,10 +69,8 @@ class Moments:
 
     @torch.inference_mode(False)
     def update(self, *representations: Array, fold_of: torch.Tensor | None = None) -> None:
-        """Add rows: (rows, d) of each representation, of any floating type; sums are kept on the rows' device.
-
-        ``fold_of``, (rows,), is the fold of each row, the first by default. Refused, with nothing added:
-        representations of different lengths, NaN.
+        """Add rows: (rows, d) of each representation, of any floating type; sums are kept on their device. ``fold_of``,
+        (rows,), is the fold of each, the first by default. Refused, with nothing added: different lengths, NaN.
         """
         rows = as_representations(representations)
         if not self._shifts:
@@ -86,8 +83,7 @@ class Moments:
         counts = fold_of.bincount(minlength=len(self._counts)).tolist()
         in_turn = [side[order.to(side.device)].split(counts) for side in rows]
         for fold, of_fold in enumerate(zip(*in_turn, strict=True)):
-            if counts[fold]:
-                self._add(fold, of_fold)
+            self._add(fold, of_fold)
 
     def _start(self, rows: list[torch.Tensor]) -> None:
         folds = len(self._counts)
@@ -109,17 +105,18 @@ class Moments:
         self._waiting[fold] = [side[whole:].clone() for side in rows]
 
     def _absorb(self, fold: int, rows: list[torch.Tensor]) -> None:
-        """Add a block of rows; a representation's products with itself are only summed in the upper triangle."""
+        """Add a block of rows."""
         if not any(self._counts):
             self._shifts = [side.mean(0, dtype=torch.float64) for side in rows]
         shifted = [side.double() - shift for side, shift in zip(rows, self._shifts, strict=True)]
         for sums, side in zip(self._sums, shifted, strict=True):
             sums[fold] += side.sum(0)
         for (i, j), products in self._products.items():
-            if i == j:
-                _add_upper_products(products[fold], shifted[i])
-            else:
-                products[fold].addmm_(shifted[i].T, shifted[j])
+            # Of a side's own products only the upper triangle, some columns at a time: little more than half the work.
+            columns = COLUMNS_AT_ONCE if i == j else shifted[i].shape[1]
+            for first in range(0, shifted[i].shape[1], columns):
+                left, right = shifted[i][:, first : first + columns], shifted[j][:, first:]
+                products[fold, first : first + columns, first:].addmm_(left.T, right)
         if self._orders:
             order = torch.randperm(len(rows[0]), generator=self._orders[fold]).to(rows[0].device)
             for (i, j), products in self._null_products.items():
@@ -154,15 +151,8 @@ class Moments:
         xx, yy = centred(self._products[i, i], x, x), centred(self._products[j, j], y, y)
         for own in (xx, yy):
             own.triu_().add_(own.triu(1).T)
-        # Of a side's own products only the upper triangle is gathered.
         xy = xx if i == j and crossed is self._products else centred(crossed[i, j], x, y)
         return Scatter(n, xx, yy, xy, self._shifts[i] + x, self._shifts[j] + y)
-
-
-def _add_upper_products(products: torch.Tensor, rows: torch.Tensor, columns: int = 256) -> None:
-    """Add rowsᵀ rows to the upper triangle, some columns at a time, which takes little more than half of the work."""
-    for first in range(0, rows.shape[1], columns):
-        products[first : first + columns, first:].addmm_(rows[:, first : first + columns].T, rows[:, first:])
 
 
 def scatter_of(x: Array | Scatter, y: Array | None = None) -> Scatter:
@@ -181,9 +171,7 @@ def scatter_of(x: Array | Scatter, y: Array | None = None) -> Scatter:
 
 
 def bytes_needed(sides: int, pairs: int, width: int, folds: int = 1, null: bool = False) -> int:
-    """Bytes that moments of so many representations and pairs of one width take: those of each fold, with its waiting
-    rows of single precision, and those of a pair that is read.
-    """
+    """Bytes that moments take: those of each fold, with its waiting rows in single precision, and of a pair read."""
     matrices = sides + pairs * (2 if null else 1)
     return folds * (8 * matrices * width**2 + 4 * sides * ROWS_AT_ONCE * width) + 3 * 8 * width**2
 

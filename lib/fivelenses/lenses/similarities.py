@@ -1,8 +1,8 @@
 r"""Similarities of two representations of the same tokens: CKA, RSA, Procrustes distance and nearest neighbours.
 
-Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order; :math:`X` and :math:`Y` are the two with their
-means taken away, and :math:`S_{xy} = X^\top Y` their scatter matrices, which
-:class:`~fivelenses.lenses.moments.Moments` gathers from a stream.
+Shapes: x (n, d₁), y (n, d₂), rows of the same tokens in the same order; :math:`X` and :math:`Y` are the two centred,
+and :math:`S_{xy} = X^\top Y` their scatter matrices, which :class:`~fivelenses.lenses.moments.Moments` gathers from a
+stream.
 
 **Linear CKA** (Kornblith et al. 2019), in [0, 1], is 1 for representations that are equal up to rotation, scaling and
 translation; at n rows, independent white data have about d / (n + d):
@@ -22,8 +22,8 @@ translation; at n rows, independent white data have about d / (n + d):
     \qquad
     \mathrm{CKA} = \frac{\langle X, Y \rangle}{\sqrt{\langle X, X \rangle \langle Y, Y \rangle}} ,
 
-the cosine of the two kernels after U-centring, an inner product (Székely and Rizzo 2014). Its range is [-1, 1], and
-independent data have 0 on average, whatever n.
+the cosine of the two kernels after U-centring (Székely and Rizzo 2014), in [-1, 1]; independent data have 0 on average,
+whatever n.
 
 **Representational similarity analysis** asks whether the same pairs of tokens are similar in both: the correlation of
 the strict upper triangles of the two cosine kernels (Kriegeskorte et al. 2008; with this kernel, Merchant et al. 2020),
@@ -52,9 +52,8 @@ narrower one widened by zeros (Schönemann 1966; Ding et al. 2021, who take its 
     d(X, Y) = \min_{Q^\top Q = I} \Vert X - Y Q \Vert_F
             = \sqrt{2 - 2\, \frac{\Vert S_{xy} \Vert_*}{\sqrt{\operatorname{tr} S_{xx} \operatorname{tr} S_{yy}}}} ,
 
-with the sum :math:`\Vert \cdot \Vert_*` of singular values, in [0, √2]; 0 for representations that are equal up to
-rotation, scaling and translation. It is a metric (Williams et al. 2021). The root makes rounding visible: equal ones
-may be 1e-7 apart.
+with the sum :math:`\Vert \cdot \Vert_*` of singular values, in [0, √2]; 0 where CKA is 1, up to 1e-7, since the root
+makes rounding visible. It is a metric (Williams et al. 2021).
 
 **Mutual nearest neighbours** asks whether the same tokens are close to each other (Huh et al. 2024),
 
@@ -63,8 +62,8 @@ may be 1e-7 apart.
     \mathrm{MNN}(X, Y) = \frac{1}{n} \sum_{i=1}^{n} \frac{\lvert N_k^X(i) \cap N_k^Y(i) \rvert}{k} ,
 
 with the k rows :math:`N_k^X(i)` that are nearest to row i in Euclidean distance, without i itself; in [0, 1], and
-k / (n − 1) on average if the two are independent. Only the order of distances counts. Of equally distant rows the first
-ones count, in both representations: with many equal rows (a token without context), take fewer of them.
+k / (n − 1) on average if the two are independent. Of equally distant rows the first ones count, in both: with many
+equal rows (a token without context), take fewer of them.
 """
 
 import math
@@ -87,8 +86,6 @@ NEIGHBOURS_AT_ONCE, PAIRS_AT_ONCE = 256, 4096
 
 def permuted_null(measure: Callable[[Array, Array], float], x: Array, y: Array, seed: int = 0) -> float:
     """A measure of x and y with the rows of y permuted: its value for independent tokens with these spectra and this n.
-
-    For a stream, give :class:`~fivelenses.lenses.moments.Moments` a ``null_seed`` and measure its ``null()``.
 
     Example:
         >>> x = torch.randn(400, 4, generator=torch.Generator().manual_seed(0))
@@ -276,8 +273,7 @@ def mutual_neighbours(x: Array, y: Array, k: int = 10) -> float:
 
 def _scaled(rows: torch.Tensor) -> torch.Tensor:
     """Rows divided by a power of two, so that their squares are numbers and no digit is lost."""
-    largest = rows.abs().max()
-    return torch.ldexp(rows, -torch.frexp(largest).exponent) if largest > 0 else rows
+    return torch.ldexp(rows, -torch.frexp(rows.abs().max()).exponent)
 
 
 def _nearest(rows: torch.Tensor, single: torch.Tensor, squares: torch.Tensor, first: int, k: int) -> torch.Tensor:
