@@ -3,13 +3,10 @@ r"""The shape of a loss landscape in numbers: the width and area of a point's ba
 The basin of a point :math:`p` at a rise :math:`r` is the part of :math:`\{f \le f(p) + r\}` that is connected to
 :math:`p`. Its half widths on an axis are the distances from :math:`p` at which the loss first exceeds that level,
 linearly interpolated between grid points; its area on a plane takes :math:`f` as bilinear between grid points. Both are
-in the units of the axes, the lengths of the directions. Both end at the edge of the grid where the basin does not; the
-share of a disc around :math:`p` that lies below the level is bounded instead, and measured wherever the grid holds the
-disc. The chapters take rises of 0.1 nats and of half the drop from start to end.
+in the units of the axes, the lengths of the directions.
 
 A cell of the grid that is NaN has no finite loss and lies above every level: a basin ends at the last finite point
-before it. Positions increase, and points are given by their positions on the grid; a point whose loss is not finite is
-refused.
+before it. Points are given by their positions on the grid; one whose loss is not finite is refused.
 """
 
 from collections.abc import Sequence
@@ -80,8 +77,8 @@ def area(surface: Surface, at: tuple[float, float], rise: float) -> tuple[float,
 
 
 def share_below(surface: Surface, at: tuple[float, float], rise: float, radius: float) -> float:
-    """The share of a disc around a grid point in which the loss is at most a given amount above that point's, connected
-    or not; NaN if the disc leaves the grid.
+    """The share of a disc around a grid point in which the loss is at most ``rise`` above that point's, connected or
+    not; NaN if the disc leaves the grid.
 
     Of the grid points in the disc, its rim included, each counts with the area that it stands for, up to half way to
     its neighbours.
@@ -151,7 +148,7 @@ def _first_crossing(distances: np.ndarray, losses: np.ndarray, level: float) -> 
 
 
 def _between(values: np.ndarray) -> np.ndarray:
-    """(SQUARES · (k - 1), …) the linear interpolation of (k, …) values at the centres of the squares on an axis."""
-    shares = ((np.arange(SQUARES) + 0.5) / SQUARES).reshape(1, SQUARES, *[1] * (values.ndim - 1))
+    """(SQUARES · (k - 1), n) the linear interpolation of (k, n) values at the centres of the squares on an axis."""
+    shares = ((np.arange(SQUARES) + 0.5) / SQUARES)[:, None]
     mixed = (1 - shares) * values[:-1, None] + shares * values[1:, None]
-    return mixed.reshape(-1, *values.shape[1:])
+    return mixed.reshape(-1, values.shape[1])

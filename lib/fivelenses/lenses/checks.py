@@ -4,7 +4,7 @@ A measure takes x (n, d₁) and y (n, d₂), rows of the same tokens in the same
 :func:`check_measure` tries on random features what a :class:`Measure` is declared to be: its range, its bias at small n
 and its *invariances*, changes of the features of one side that leave it as it was (Klabunde et al. 2025), with no other
 change ignored. The type, the layout and the order of rows must not matter, and what is no pair of representations must
-be refused in a sentence. The table of invariances on the page of methods is made from the same declarations.
+be refused in a sentence.
 """
 
 import warnings
@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-PERMUTATION, ROTATION, SCALING = "permutation", "rotation", "scaling"
-TRANSLATION, LINEAR = "translation", "invertible linear map"
-INVARIANCES = (PERMUTATION, ROTATION, SCALING, TRANSLATION, LINEAR)
-RIGID = frozenset({PERMUTATION, ROTATION, SCALING, TRANSLATION})
+INVARIANCES = ("permutation", "rotation", "scaling", "translation", "invertible linear map")
+PERMUTATION, ROTATION, SCALING, TRANSLATION, LINEAR = INVARIANCES
+RIGID = frozenset(INVARIANCES) - {LINEAR}
 
 # What each measure of the chapters is called, and what it ignores.
 DECLARED = {
@@ -35,22 +34,13 @@ DECLARED = {
     "structure": ("structural probe", frozenset()),
 }
 ROWS, WIDTH = 120, 5
-# The mean singular value of a d × d matrix of normal numbers is this share of √d.
-SINGULAR = 8 / (3 * np.pi)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of two representations, and what it is declared to be.
-
-    Attributes:
-        key: its name.
-        function: of x and y.
-        itself: its value for a representation with itself.
-        least, most: its range.
-        independent: its mean for independent normal data, from n and d.
-        invariances: of ``INVARIANCES``, the changes that leave it as it was.
-        symmetric: whether it is the same from y to x.
+    """A measure of two representations, a ``function`` of x and y, and what it is declared to be: its value for a
+    representation with ``itself``; its range; its mean for ``independent`` normal data, from n and d; which of
+    ``INVARIANCES`` leave it as it was; and whether it is the same from y to x.
     """
 
     key: str
@@ -70,15 +60,15 @@ class Measure:
 
 def measures() -> list[Measure]:
     """The measures of two representations in this library."""
-    from fivelenses.lenses import similarities
-    from fivelenses.lenses.cca import pwcca_distance, svcca_distance
+    from fivelenses.lenses import cca, similarities
 
     def correlated(n: int, d: int) -> float:
-        return SINGULAR * (d / n) ** 0.5
+        # The mean singular value of a d × d matrix of normal numbers is about 0.85 √d.
+        return 8 / (3 * np.pi) * (d / n) ** 0.5
 
     rows = [
-        ("svcca", svcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
-        ("pwcca", pwcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
+        ("svcca", cca.svcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
+        ("pwcca", cca.pwcca_distance, 0, 0, 1, lambda n, d: 1 - correlated(n, d)),
         ("cka", similarities.linear_cka, 1, 0, 1, lambda n, d: d / (n + d)),
         ("cka_debiased", similarities.debiased_linear_cka, 1, -1, 1, lambda n, d: 0.0),
         ("procrustes", similarities.procrustes_distance, 0, 0, 2**0.5, lambda n, d: (2 - 2 * correlated(n, d)) ** 0.5),
@@ -189,8 +179,7 @@ def _check_types(measure: Measure) -> None:
 
     x, y = features(0)
     value, copies = measure(x, y), (x.copy(), y.copy())
-    read_only = x.copy()
-    read_only.flags.writeable = False
+    read_only = np.broadcast_to(x, x.shape)
     _holds(measure(read_only, np.asfortranarray(y)) == value, measure, "the layout in memory matters")
     tensors = torch.from_numpy(x).requires_grad_(), torch.from_numpy(y)
     _holds(measure(*tensors) == value, measure, "tensors give another value than arrays")

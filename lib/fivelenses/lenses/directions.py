@@ -19,10 +19,6 @@ coordinates (Hao et al. 2019, equations 3 to 5, whose × is an inner product)
 :math:`d^\beta` has no sign and is no coordinate along :math:`\delta_2`: it is the distance from the first axis, in the
 unit of that axis. So we also give the least-squares coordinates in the plane of both directions.
 
-The parameters of some layers of a model are such a point. Layers are counted 1…L; 0 is the embeddings. The head, the
-pooler and buffers never move. Parameters are named as in the base model, so that models with different heads, or none,
-have the same names.
-
 Sums are computed in double precision; results keep the precision of their input, at least single. Refused everywhere
 are values that are not finite, and other names or shapes than the point's.
 """
@@ -113,10 +109,9 @@ def moved(origin: Parameters, direction: Parameters, share: float = 1.0) -> dict
 
 
 def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
-    """A filter-normalised direction of independent normal numbers, the same on every device.
+    """A filter-normalised direction of independent normal numbers, the same on every device; 0 in tensors of one axis.
 
     A tensor of two or more axes is a matrix with one row per index of its first axis; a point without one is refused.
-    The direction is 0 in other tensors.
 
     Example:
         >>> point = {"weight": torch.tensor([[3.0, 4.0], [0.0, 2.0]]), "bias": torch.ones(2)}
@@ -138,12 +133,10 @@ def random_direction(origin: Parameters, seed: int) -> dict[str, torch.Tensor]:
 
 
 class Projection(NamedTuple):
-    """A trajectory of t points, projected on a plane.
-
-    Of each point the cosine of the angle to the first direction, in [-1, 1]; the paper's coordinates, alphas in lengths
-    of the first direction and betas, at least 0, the distance from the first axis; the coordinates (t, 2) of the
-    nearest point in the plane of both directions; and the share of the squared displacement that lies in the plane, in
-    [0, 1]. Cosine and share are NaN for a point that has not moved.
+    """Where t points of a trajectory lie, (t,) each: the cosine of their angle to the first direction, in [-1, 1]; the
+    paper's coordinates, alphas and betas, at least 0, in lengths of the first direction; the coordinates (t, 2) of the
+    nearest point in the ``plane`` of both directions; and the share of the squared displacement that the plane holds,
+    in [0, 1]. Cosine and share are NaN for a point that has not moved.
     """
 
     cosines: np.ndarray
@@ -194,7 +187,9 @@ def _inner(first: Parameters, second: Parameters) -> float:
 
 
 def layer_parameters(model: nn.Module, layers: Iterable[int]) -> dict[str, torch.Tensor]:
-    """The parameters of some layers 0…L, as a point: names in the base model to tensors that it shares."""
+    """The parameters of some layers 1…L, or of the embeddings, 0, as a point that shares them: by their names in the
+    base model, so that models with different heads, or none, have the same. The head and the pooler are in no layer.
+    """
     wanted = {id(parameter) for layer in set(layers) for parameter in part(model, layer).parameters()}
     named = model.base_model.named_parameters()
     return {name: parameter.detach() for name, parameter in named if id(parameter) in wanted}

@@ -7,8 +7,6 @@ norm
 
 and relative to the scale of the original weights, :math:`d(W, W') / \lVert W \rVert_F`. The absolute distance grows
 with the size of a matrix, so that only the relative one compares sub-layers of different shapes.
-
-Shapes: (L, P) for L layers and P = 6 projections each. Range: [0, ∞); 0 for equal weights.
 """
 
 from typing import NamedTuple
@@ -21,8 +19,8 @@ from fivelenses.models.layers import layer_list, projections
 
 
 class WeightDistance(NamedTuple):
-    """Distances (L, P) between the projections of two models, row 0 for layer 1, in the order of `models.layers.PARTS`;
-    ``relative`` ones are divided by the norm of the first model's weight.
+    """Distances (L, 6), 0 or more, between the projections of two models, row 0 for layer 1, in the order of
+    `models.layers.PARTS`; ``relative`` ones are divided by the norm of the first model's weight.
     """
 
     absolute: np.ndarray
@@ -46,5 +44,4 @@ def distance(pretrained: nn.Module, fine_tuned: nn.Module) -> WeightDistance:
             first, second = (of_layer[name].weight.double().cpu() for of_layer in (before, after))
             moved = (first - second).norm().item()
             rows.append((moved, moved / first.norm().item()))
-    absolute, relative = np.array(rows).T.reshape(2, depth, -1)
-    return WeightDistance(absolute, relative)
+    return WeightDistance(*np.array(rows).T.reshape(2, depth, -1))
