@@ -205,28 +205,6 @@ class PermutedAttention(comparison.AttentionJS):
         return {"js_null": super().row(pair, layer, left_out)["js"]}
 
 
-class OfPairs:
-    """A lens of the first pair alone, with folds, or of all others, without: one pass serves both."""
-
-    def __init__(self, lens: comparison.PairLens, first: bool) -> None:
-        self._lens, self._first, self.reads_attention = lens, first, lens.reads_attention
-
-    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        self._pairs = pairs[:1] if self._first else pairs[1:]
-        self._lens.begin(self._pairs, layers, fold_of if self._first else np.zeros_like(fold_of))
-
-    def update(self, batches: Sequence[Activations]) -> None:
-        self._lens.update(batches[: 1 + max(map(max, self._pairs))])
-
-    def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        measured = pair in self._pairs and (self._first or left_out is None)
-        return self._lens.row(pair, layer, left_out) if measured else {}
-
-    def bytes_per_layer(self, models: int, pairs: int, width: int, folds: int) -> int:
-        counts = (2, 1, width, folds) if self._first else (models, pairs, width, 1)
-        return self._lens.bytes_per_layer(*counts)
-
-
 def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple[int, ...], float | None]:
     """All measures, the layers that rolling back names, and the scale of the functional twin."""
     before, after, fold_of = models["before"], models["after"], folds(np.zeros(examples.num_rows), FOLDS)
@@ -237,17 +215,13 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     controls = {TWIN: moved_at_random(after, before, SEED), ROUNDED: copy.deepcopy(before).half().float()}
     controls |= {FUNCTIONAL_TWIN: moved_at_random(after, before, SEED, scale)} if scale else {}
     controls |= {OTHER: models[OTHER]} if OTHER in models else {}
-    every = {"before": before, "after": after, **controls}
-    log(f"2 of 3: reading {exhibits.counted(examples.num_rows, 'text')} with these encoders: {listed(list(every))}")
-    own = [PermutedAttention(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT)]
-    others = [comparison.CCA(("svcca",), VARIANCE_KEPT), comparison.Sampled(SAMPLED, words)]
-    own.append(comparison.Sampled(SAMPLED, words, SEED))
-    lenses = [comparison.AttentionJS(), *(OfPairs(one, one in own) for one in own + others)]
-    pairs = [("before", one) for one in every if one != "before"]
-    both = comparison.compare_with(lenses, every, pairs, examples, None, BATCH, device, fold_of)
-    alike = [column for column in both if column.removesuffix("_null") in SAMPLED]
-    both[alike] = 1 - both[alike]
-    table, references = both[both["second"] == "after"], both[(both["second"] != "after") & (both["fold"] == WHOLE)]
+    names = listed(["before", "after", *controls])
+    log(f"2 of 3: reading {exhibits.counted(examples.num_rows, 'text')} with these encoders: {names}")
+    own = [comparison.AttentionJS(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT)]
+    own += [PermutedAttention(), comparison.Sampled(SAMPLED, words, SEED)]
+    others = [comparison.AttentionJS(), comparison.CCA(("svcca",), VARIANCE_KEPT), comparison.Sampled(SAMPLED, words)]
+    table = _changes(own, {"before": before, "after": after}, examples, device, fold_of)
+    references = _changes(others, {"before": before, **controls}, examples, device)
     log("3 of 3: rolling layers back one by one")
     references, measured = references.pivot(index="layer", columns="second").reset_index(drop=True), []
     for lens in STREAMED:
@@ -257,6 +231,16 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     measures = pd.concat([*measured, last], ignore_index=True).reindex(columns=[*MEASURED, ROUNDED])
     measures["detection_limit"] = _detection_limits(measures)
     return measures[MEASURED], where, scale
+
+
+def _changes(lenses, models, examples, device, fold_of=None) -> pd.DataFrame:
+    """What lenses say of how each layer of the first model and of every other differ."""
+    first, *others = models
+    pairs = [(first, other) for other in others]
+    table = comparison.compare_with(lenses, models, pairs, examples, None, BATCH, device, fold_of)
+    alike = [column for column in table if column.removesuffix("_null") in SAMPLED]
+    table[alike] = 1 - table[alike]
+    return table
 
 
 def _detection_limits(measures: pd.DataFrame) -> pd.Series:
