@@ -393,7 +393,7 @@ def test_trajectories_end_at_the_end(checkpoints):
 def test_the_way_to_a_long_training_begins_at_its_first_part_or_at_a_finished_training(models, checkpoints):
     whole = hao2019_paths.long_training(checkpoints, "mrpc", 0, **HOW)
     assert whole[whole["kind"] == records.CELL]["training"].eq(CONTINUED).all()
-    continued, (finished, _) = models.continued("mrpc", 0), models.finished_and_long("mrpc", 0)
+    continued, (*_, finished, _) = models.continued["mrpc", 0], models.trained["mrpc", PRETRAINED, 0]
     references = {CONTINUED: continued.model_at(6), SEPARATE: finished.model()}
     for training, reference in references.items():
         rows = whole[whole["training"] == training]

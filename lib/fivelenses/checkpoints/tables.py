@@ -143,10 +143,10 @@ def scored(
     if data.task.metric == "matthews":
         scores = {"score": score("matthews", predicted, labels), "null_rate": 0.0}
     about = {"encoder": made.encoder, "task": made.task, "seed": made.seed, "address": made.address}
-    return scores | others, _rows(about | {"metric": data.task.metric}, right, weight, null, **named)
+    return scores | others, example_rows(about | {"metric": data.task.metric}, right, weight, null, **named)
 
 
-def _rows(about: Mapping, score, weight, null, label, predicted) -> pd.DataFrame:
+def example_rows(about: Mapping, score, weight, null, label, predicted) -> pd.DataFrame:
     """The rows of `by_example` of one model."""
     numbers = {"score": score, "weight": weight, "null": null}
     return pd.DataFrame(
@@ -240,7 +240,7 @@ def words_by_example(training_set: Mapping) -> pd.DataFrame:
     gold, predicted = np.array(data.splits["validation"][data.task.label]), words_predicted(data)
     about = {"task": task, "seed": seed, "examples": data.splits["train"].num_rows, "metric": data.task.metric}
     null = gold == np.bincount(gold).argmax()
-    return _rows(about, predicted == gold, np.ones(len(gold)), null, gold, predicted)
+    return example_rows(about, predicted == gold, np.ones(len(gold)), null, gold, predicted)
 
 
 def words_predicted(data: TaskData) -> np.ndarray:

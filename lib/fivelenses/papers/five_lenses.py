@@ -1,10 +1,9 @@
 """What the five lenses show of the same fine-tuned models, as one tidy table with a row per model, layer and measure.
 
 Each lens is measured for itself, as all of them together take hours on a CPU. Measures compare a model with its
-pre-trained encoder (`readings`). For intervals, examples are dealt into ten folds by
-label, and attention, features, similarity, the probe's accuracy and the loss are taken again without each. The distance
-of labels hangs on single points, weights on no example, and the sentences of the trees count as given. As controls, all
-measures are taken of each model's twins, but for the loss, whose head was trained for the model.
+pre-trained encoder (`readings`). For intervals, attention, features, similarity, the probe's accuracy and the loss are
+taken again without each of ten folds of the examples. The distance of labels hangs on single points, weights on no
+example, and the sentences of the trees count as given. All but the loss are also measured of each model's twins.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +19,8 @@ from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, check_tokens,
 from fivelenses.models import encoders
 from fivelenses.papers.measures import LENSES
 from fivelenses.papers.merchant2020 import random_positions
-from fivelenses.papers.models import Log, converged, model_of, randomly_initialised
-from fivelenses.papers.readings import (
-    Setting,
-    label_reading,
-    rollback,
-    setting,
-    tree_correlations,
-    weight_distances,
-)
+from fivelenses.papers.models import Log, converged, models_of, randomly_initialised
+from fivelenses.papers.readings import Setting, label_reading, rollback, setting, tree_correlations, weight_distances
 from fivelenses.records import FINE_TUNED, PRETRAINED, TWINS, WHOLE
 from fivelenses.tasks import FOLDS, folds
 
@@ -55,11 +47,9 @@ def changes_by_layer(
         checkpoints: the models of one task and encoder, one per seed; one whose training diverged is left out.
         lens: the paper that the measures are from, a key of `measures.LENSES`.
         independent: of `independent_encoder`.
-        limits: `evaluation_examples`, development examples, and training examples of the loss, at most (None for all);
-            `variance_kept`, the share of variance that SVCCA keeps; `similarity_tokens`, tokens of words on which RSA
-            is taken, at most; `probe_points`, training examples of a classifier probe and of the loss, at most;
-            `structural_sentences`, training sentences of a structural probe, at most; `random_directions`, in which a
-            layer is moved as far as fine-tuning moved it, to be averaged.
+        limits: `evaluation_examples` (None for all), `variance_kept`, `similarity_tokens`, `probe_points`,
+            `structural_sentences` and `random_directions`, as `chapters.FiveLenses` has them; the loss is that of
+            `evaluation_examples` of the `probe_points` training examples.
 
     Returns:
         One row per model, measure, fold and layer, with `task`, `seed`, `control` (empty, `twin` or `functional twin`),
@@ -77,11 +67,11 @@ def changes_by_layer(
     check_tokens(of_task.examples, of_task.pretrained.config.hidden_size, folds(of_task.examples["labels"]))
     # The head of a model was trained for it, and for no twin.
     controls = (FINE_TUNED,) if lens == "hao2019" else (FINE_TUNED, *TWINS)
-    tried = {
-        (control, one.specification.seed): model_of(one, control, of_task.pretrained, device, log)
-        for control, one in product(controls, finite)
+    models = {
+        (control, one.seed): model
+        for control in controls
+        for one, model in models_of(finite, control, of_task.pretrained, device, log)
     }
-    models = {name: model for name, model in tried.items() if model is not None}
     table = READERS[lens](models, of_task, limits, made.encoder, other)
     log(f"{made.task}, {LENSES[lens]}: {len(models)} models measured")
     orders = {"control": controls, "seed": [one.specification.seed for one in finite], "measure": MEASURES}

@@ -23,6 +23,7 @@ import pandas as pd
 import torch
 from transformers import PreTrainedModel
 
+from fivelenses import records
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.files import runs_folder
 from fivelenses.lenses import directions, landscape
@@ -32,19 +33,7 @@ from fivelenses.lenses.landscape import Measurement
 from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import Log, encoded, pretrained
-from fivelenses.records import (
-    FULL,
-    INITS,
-    OPTIMISATION,
-    PRETRAINED,
-    RANDOM,
-    RANDOM_ENCODER,
-    SCRATCH,
-    SHARED,
-    TWIN,
-    WHOLE,
-    measuring_code,
-)
+from fivelenses.records import INITS, PRETRAINED, RANDOM_ENCODER, SCRATCH, SHARED, TWIN, WHOLE
 from fivelenses.tasks import folds
 
 RANDOM_SEED = 0  # of the first random direction
@@ -79,25 +68,23 @@ class Plane:
 
 
 class Models:
-    """The models of a run by task, init and seed; refused where on every task a training diverged.
-
-    Of models that differ in their epochs alone the one with the fewest is the task's model, the one with the most its
-    long training, and the one before it what the long one is compared with: of two, the task's model.
+    """The models of a run by task, init and seed, of which `trained` has the one of fewest epochs first: the task's
+    model; and by task and seed those that were `continued`. Refused where on every task a training diverged.
     """
 
     def __init__(self, checkpoints: Sequence[Checkpoint], second: Mapping[str, str], device: str | None = None) -> None:
-        self._second = dict(second)
+        self._second = second
         self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        self._models: dict[tuple[str, str, int], list[Checkpoint]] = {}
-        self._continued: dict[tuple[str, int], Checkpoint] = {}
+        self.trained: dict[tuple[str, str, int], list[Checkpoint]] = {}
+        self.continued: dict[tuple[str, int], Checkpoint] = {}
         for one in sorted(checkpoints, key=lambda one: one.specification.schedule.epochs):
             made = one.specification
             init = SCRATCH if made.encoder.startswith(RANDOM_ENCODER) else PRETRAINED
             if made.schedule.further_epochs:
-                self._continued[made.task, made.seed] = one
+                self.continued[made.task, made.seed] = one
             else:
-                self._models.setdefault((made.task, init, made.seed), []).append(one)
-        if not any(self.converged(task, seed) for task, _, seed in self._models):
+                self.trained.setdefault((made.task, init, made.seed), []).append(one)
+        if not any(self.converged(task, seed) for task, _, seed in self.trained):
             raise ValueError(
                 "On every task a training diverged, or one of the task that gives the second direction, so that there "
                 "is no landscape to look at: lower learning_rate."
@@ -106,19 +93,11 @@ class Models:
     def converged(self, task: str, seed: int) -> bool:
         """Whether no training diverged that a task's landscapes need: both inits of it and of its second task."""
         needed = [(name, init, seed) for name in (task, self._second[task]) for init in INITS]
-        return not any(self.ordinary(*key).manifest["diverged"] for key in needed if key in self._models)
+        return not any(self.ordinary(*key).manifest["diverged"] for key in needed if key in self.trained)
 
     def ordinary(self, task: str, init: str, seed: int) -> Checkpoint:
         """The task's model."""
-        return self._models[task, init, seed][0]
-
-    def finished_and_long(self, task: str, seed: int) -> list[Checkpoint]:
-        """The two fine-tuned models that were trained for longest."""
-        return self._models[task, PRETRAINED, seed][-2:]
-
-    def continued(self, task: str, seed: int) -> Checkpoint:
-        """The fine-tuned model that was trained on after its first epochs."""
-        return self._continued[task, seed]
+        return self.trained[task, init, seed][0]
 
     def plane(
         self, task: str, init: str, seed: int, layers: Sequence[int] | None = None, model: PreTrainedModel | None = None
@@ -188,7 +167,7 @@ def landscapes(
     losses = {split: loss_of(plane, read, grid["examples"], grid["bfloat16"]) for split, read in examples.items()}
     for split, (kind, value) in SPLITS.items():
         name = f"{task}, {init}, seed {seed}, {kind} examples"
-        cells = surface(plane, plane.start, losses[split], cells_of(grid), value, name, log)
+        cells = surface(plane, plane.start, losses[split], grid, value, name, log)
         surfaces.append(cells.assign(split=split))
     everything = loss_of(plane, examples["train"], None, grid["bfloat16"])
     positions = landscape.grid(grid["low"], grid["high"], grid["line_points"])
@@ -208,8 +187,8 @@ def _lines(plane: Plane, evaluate: ClassifierLoss, positions: np.ndarray) -> pd.
     along = landscape.curve(evaluate, plane.start, plane.first, alphas)
     at_random = landscape.curve(evaluate, plane.end(), plane.random(), positions - 1)
     lines = [
-        as_rows(along, "loss", {"alpha": alphas}, evaluate).assign(direction=OPTIMISATION, control=""),
-        as_rows(at_random, "loss", {"alpha": positions}, evaluate).assign(direction=RANDOM, control=TWIN),
+        as_rows(along, "loss", {"alpha": alphas}, evaluate).assign(direction=records.OPTIMISATION, control=""),
+        as_rows(at_random, "loss", {"alpha": positions}, evaluate).assign(direction=records.RANDOM, control=TWIN),
     ]
     return pd.concat(lines, ignore_index=True)
 
@@ -245,13 +224,14 @@ def group_surfaces(
         axis alone; the control has that axis alone, in a random direction. Empty if a training diverged. The arguments
         are those of `landscapes`.
     """
-    models, positions, parts = Models(checkpoints, second, device), cells_of(grid), []
+    models, parts = Models(checkpoints, second, device), []
     if not models.converged(task, seed):
         return pd.DataFrame()
+    positions = landscape.grid(grid["low"], grid["high"], grid["points"])
     examples = encoded(models.ordinary(task, PRETRAINED, seed), "train")
     for group, plane in models.planes_of_thirds(task, seed).items():
         evaluate = loss_of(plane, examples, grid["examples"], grid["bfloat16"])
-        cells = surface(plane, plane.end(), evaluate, positions, "loss", f"{task}, seed {seed}, {group} layers", log)
+        cells = surface(plane, plane.end(), evaluate, grid, "loss", f"{task}, seed {seed}, {group} layers", log)
         cells = cells[(cells["fold"] == WHOLE) | (cells["beta"] == 0)]
         line = landscape.curve(evaluate, plane.end(), plane.random(), positions)
         at_random = as_rows(line, "loss", {"alpha": positions}, evaluate).assign(beta=0.0)
@@ -287,40 +267,31 @@ def rollbacks(
             right = np.mean([1 - evaluate.by_example(place)[1] for place in places], axis=0)
             parts.append(pd.DataFrame({"group": group, "control": control, "score": right} | lengths))
     right = 1 - evaluate.by_example(end)[1]
-    parts.append(pd.DataFrame({"group": FULL, "control": SHARED, "score": right}))
+    parts.append(pd.DataFrame({"group": records.FULL, "control": SHARED, "score": right}))
     table = pd.concat([part.assign(example=np.arange(len(part), dtype=np.int32)) for part in parts], ignore_index=True)
     return table.astype({"score": np.float32}).assign(task=task, seed=seed)
-
-
-def cells_of(grid: Grid) -> np.ndarray:
-    """The positions of a grid's cells on either axis."""
-    return landscape.grid(grid["low"], grid["high"], grid["points"])
 
 
 def surface(
     plane: Plane,
     origin: Parameters,
     evaluate: ClassifierLoss,
-    positions: np.ndarray,
+    grid: Grid,
     value: str,
     name: str,
-    log: Log = print,
+    log: Log,
 ) -> pd.DataFrame:
     """A surface on a plane's two directions, stored row by row: one that was interrupted goes on where it was.
 
-    Args:
-        positions: on both axes.
-        value: `loss` or `error`.
-        name: of the surface, in what is logged.
-
-    Returns:
-        One row per cell and fold with `alpha`, `beta`, `examples`, `fold`, the value and its `_standard_error`.
+    `value` is `loss` or `error`, and `name` is in what is logged. Returns one row per cell and fold with `alpha`,
+    `beta`, `examples`, `fold`, the value and its `_standard_error`.
     """
 
     def progress(done: int, rows: int) -> None:
         if done == rows or done % max(1, rows // 3) == 0:
             log(f"{name}: {done} of {rows} rows")
 
+    positions = landscape.grid(grid["low"], grid["high"], grid["points"])
     cells = landscape.surface(
         evaluate,
         origin,
@@ -328,7 +299,7 @@ def surface(
         positions,
         positions,
         folder=runs_folder() / "surfaces",
-        identity=f"{measuring_code(__name__)} {evaluate.identity}",
+        identity=f"{records.measuring_code(__name__)} {evaluate.identity}",
         progress=progress,
     )
     alphas, betas = np.meshgrid(positions, positions)

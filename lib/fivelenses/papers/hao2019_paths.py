@@ -21,7 +21,7 @@ from fivelenses.lenses.classifier_loss import curvatures
 from fivelenses.lenses.directions import Parameters, layer_parameters
 from fivelenses.models import thirds
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.hao2019 import Grid, Models, Plane, as_rows, cells_of, loss_of, surface
+from fivelenses.papers.hao2019 import Grid, Models, Plane, as_rows, loss_of, surface
 from fivelenses.papers.models import Log, encoded
 from fivelenses.records import ALL, BETWEEN, CELL, CONTINUED, INITS, PRETRAINED, SEPARATE, STATE, TWIN, WHOLE
 
@@ -120,7 +120,7 @@ def long_training(
         Empty if a training diverged that is needed.
     """
     models = Models(checkpoints, second, device)
-    continued, (finished, long) = models.continued(long_task, seed), models.finished_and_long(long_task, seed)
+    continued, (*_, finished, long) = models.continued[long_task, seed], models.trained[long_task, PRETRAINED, seed]
     if not models.converged(long_task, seed) or any(one.manifest["diverged"] for one in (continued, finished, long)):
         return pd.DataFrame()
     schedule, development = continued.specification.schedule, encoded(finished, "validation")
@@ -129,7 +129,7 @@ def long_training(
     lower = grid["bfloat16"]
     evaluate = loss_of(plane, development, grid["examples"], lower)
     name = f"{long_task}, continued, seed {seed}, development examples"
-    cells = surface(plane, plane.start, evaluate, cells_of(grid), "error", name, log).assign(kind=CELL, control="")
+    cells = surface(plane, plane.start, evaluate, grid, "error", name, log).assign(kind=CELL, control="")
     along = _errors_along(continued, plane, schedule.epochs, development, lower)
     plane = models.plane(long_task, PRETRAINED, seed, model=finished.model())
     apart = _errors_along(long, plane, finished.specification.schedule.epochs, development, lower)
@@ -193,9 +193,8 @@ def end_curvature(
     if not models.converged(task, seed):
         return pd.DataFrame()
     plane, examples = models.plane(task, init, seed), encoded(models.ordinary(task, init, seed), "train")
-    if grid_examples is not None:
-        rows = np.random.default_rng(0).permutation(examples.num_rows)[:grid_examples]
-        examples = examples.select(np.sort(rows))
+    rows = np.random.default_rng(0).permutation(examples.num_rows)[:grid_examples]
+    examples = examples.select(np.sort(rows))
     # All layers and the embeddings, as in a surface.
     layers = {ALL: plane.layers} | thirds(len(layer_list(plane.model)))
     names = {group: list(layer_parameters(plane.model, inside)) for group, inside in layers.items()}

@@ -16,16 +16,8 @@ import pandas as pd
 
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import CCA, AttentionJS, check_tokens, compare_with, layers_rolled_back
-from fivelenses.papers.models import (
-    Log,
-    controls,
-    converged,
-    development_examples,
-    model_of,
-    pretrained,
-    randomly_initialised,
-)
-from fivelenses.records import FINE_TUNED, PRETRAINED, RANDOMLY_INITIALISED, SHARED, TWINS
+from fivelenses.papers.models import Log, controls, development_examples, models_of, pretrained, randomly_initialised
+from fivelenses.records import FINE_TUNED, PRETRAINED, RANDOMLY_INITIALISED, SHARED
 from fivelenses.tasks import folds
 
 NAMES = ["task", "pair", "seed", "first", "second", "layer", "fold", "control", "examples", "tokens"]
@@ -55,21 +47,18 @@ def changes_by_layer(
     """
     made, original, parts = checkpoints[0].specification, pretrained(checkpoints[0]), []
     examples = development_examples(checkpoints[0], evaluation_examples)
-    how = dict(batch_rows=batch_rows, device=device, fold_of=folds(examples["labels"]))
+    how = (examples, folds(examples["labels"]), variance_kept, batch_rows, device)
     # One control at a time: what is gathered of all of them takes several times the memory.
     for control in controls(checkpoints[0]):
-        named = {
-            str(one.specification.seed): model_of(one, control, original, device, log) for one in converged(checkpoints)
-        }
-        models = {seed: model for seed, model in named.items() if model is not None}
+        of_control = models_of(checkpoints, control, original, device, log)
+        models = {str(one.seed): model for one, model in of_control}
         pairs = [(PRETRAINED, seed) for seed in models] + list(combinations(models, 2))
         models[PRETRAINED] = original
         if control == FINE_TUNED:
             models[RANDOMLY_INITIALISED] = randomly_initialised(made.encoder)
             pairs.append((PRETRAINED, RANDOMLY_INITIALISED))
         if pairs:
-            measured = _compared(models, pairs, examples, variance_kept, **how)
-            parts.append(measured.assign(control=control))
+            parts.append(_compared(models, pairs, *how).assign(control=control))
     table = _joined(parts)
     table.loc[table["second"] == RANDOMLY_INITIALISED, "control"] = SHARED
     return table.assign(task=made.task)
@@ -86,16 +75,13 @@ def rollbacks(
     """Figure 3: the last layer of each fine-tuned model, and of its twins, against itself with one layer rolled back;
     arguments as `changes_by_layer`.
     """
-    parts = []
-    for checkpoint in converged(checkpoints):
-        made, original = checkpoint.specification, pretrained(checkpoint)
-        examples = development_examples(checkpoint, evaluation_examples)
-        how = (examples, variance_kept, batch_rows, device, folds(examples["labels"]))
-        for control in controls(checkpoint):
-            model = model_of(checkpoint, control, original, device, log)
-            if model is not None:
-                measured = layers_rolled_back(model, original, *how)
-                parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
+    original, parts = pretrained(checkpoints[0]), []
+    examples = development_examples(checkpoints[0], evaluation_examples)
+    how = (examples, variance_kept, batch_rows, device, folds(examples["labels"]))
+    for control in controls(checkpoints[0]):
+        for made, model in models_of(checkpoints, control, original, device, log):
+            measured = layers_rolled_back(model, original, *how)
+            parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
     return _joined(parts)
 
 
@@ -111,36 +97,34 @@ def between_datasets(
     """Figures 6 and 7: models of two data sets compared on development examples of both, and their twins.
 
     Args:
-        checkpoints: the models of both tasks, with true labels.
+        checkpoints: the models of both tasks of one seed, with true labels.
         mixed_examples: of each of the two data sets, at most.
 
     Returns:
         The columns of `comparison.AttentionJS` and `CCA` with `pair` (`rte–mnli`), `seed` and `control`; no row where
         one of the two trainings diverged.
     """
-    by_name = {(one.specification.task, one.specification.seed): one for one in converged(checkpoints)}
     original, parts = pretrained(checkpoints[0]), []
-    for seed in dict.fromkeys(seed for _, seed in by_name):
-        if any((task, seed) not in by_name for task in pair):
-            continue
-        of_pair = {task: by_name[task, seed] for task in pair}
-        of_sets = [development_examples(one, mixed_examples) for one in of_pair.values()]
-        mixed = datasets.concatenate_datasets(of_sets)
-        # Labels of each data set are apart.
-        fold_of = folds([f"{place} {label}" for place, one in enumerate(of_sets) for label in one["labels"]])
-        for control in (FINE_TUNED, *TWINS):
-            models = {task: model_of(one, control, original, device, log) for task, one in of_pair.items()}
-            if None not in models.values():
-                how = dict(batch_rows=batch_rows, device=device, fold_of=fold_of)
-                measured = _compared(models, [tuple(pair)], mixed, variance_kept, **how)
-                parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
+    of_task = {one.specification.task: one for one in checkpoints}
+    of_sets = [development_examples(of_task[task], mixed_examples) for task in pair]
+    # Labels of each data set are apart.
+    fold_of = folds([f"{place} {label}" for place, one in enumerate(of_sets) for label in one["labels"]])
+    how = (datasets.concatenate_datasets(of_sets), fold_of, variance_kept, batch_rows, device)
+    for control in controls(checkpoints[0]):
+        of_control = models_of(checkpoints, control, original, device, log)
+        models = {one.task: model for one, model in of_control}
+        if len(models) == 2:
+            measured = _compared({task: models[task] for task in pair}, [pair], *how)
+            seed = checkpoints[0].specification.seed
+            parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return _joined(parts)
 
 
-def _compared(models, pairs, examples, variance_kept, **how) -> pd.DataFrame:
-    """Attention divergence and the CCA family of pairs of models; `how` is of `comparison.compare_with`."""
-    check_tokens(examples, next(iter(models.values())).config.hidden_size, how["fold_of"])
-    return compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, pairs, examples, **how)
+def _compared(models, pairs, examples, fold_of, variance_kept, batch_rows, device) -> pd.DataFrame:
+    """Attention divergence and the CCA family of pairs of models, on all examples and without each fold."""
+    check_tokens(examples, next(iter(models.values())).config.hidden_size, fold_of)
+    lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
+    return compare_with(lenses, models, pairs, examples, None, batch_rows, device, fold_of)
 
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -18,8 +18,9 @@ structural probes read of it, and of the kinds that were not asked for?
 
 import copy
 import timeit
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import datasets
@@ -28,42 +29,22 @@ import pandas as pd
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from fivelenses import tasks
+from fivelenses import comparison, tasks
 from fivelenses.activations import Activations, represent
 from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.checkpoints.tables import flat_labels
-from fivelenses.comparison import (
-    CCA,
-    RSA,
-    AttentionJS,
-    Pair,
-    PairLens,
-    Sampled,
-    check_tokens,
-    compare_with,
-    layers_rolled_back,
-)
 from fivelenses.lenses.moments import Moments
 from fivelenses.lenses.similarities import DebiasedCKA, mutual_neighbours, procrustes_distance
 from fivelenses.models import encoders
 from fivelenses.models.controls import moved_at_random, symmetries_of
 from fivelenses.models.layers import layer_list, roll_back
+from fivelenses.papers import readings
 from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.papers.models import Log, converged, model_of, pretrained
-from fivelenses.papers.readings import (
-    Setting,
-    label_distance,
-    label_reading,
-    probe,
-    rollback,
-    separable,
-    setting,
-    tree_correlations,
-    weight_distances,
-)
+from fivelenses.papers.readings import Setting
 from fivelenses.records import ALL, FROZEN, FULL, FUNCTIONAL_TWIN, PRETRAINED, SHUFFLED, TREES, TWIN
-from fivelenses.tasks import TaskData, subset
+from fivelenses.tasks import subset
 from fivelenses.tasks.examples import encode
 
 CHANGES = ["task", "seed", "kind", "trained", "dose", "measure", "layer", "value"]
@@ -74,6 +55,9 @@ COMPARED = ("js", "svcca", "pwcca", "cka", "rsa", "cka_debiased", "procrustes", 
 PROBE_SEEDS, PROBE_EPOCHS = range(2), 60
 MAX_LENGTH = 128  # tokens of a sentence whose annotation is read
 PRIME = 10_007  # keeps the noise of one seed's twin apart from that of another's symmetries
+
+Models = Mapping[tuple[str, str, float], nn.Module]  # by kind, trained layers and dose
+Changes = Iterator[tuple[str, tuple[str, str, float], np.ndarray]]  # measure, name of the model, and values (L,)
 
 
 def changes_seen(
@@ -102,18 +86,19 @@ def changes_seen(
         usual), `measure`, `layer` (1…L), `value` (larger departs more from the pre-trained encoder). No row when the
         usual training diverged. Too few tokens for SVCCA are refused.
     """
-    of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
-    check_tokens(of_task.examples, of_task.pretrained.config.hidden_size)
+    of_task = readings.setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
+    comparison.check_tokens(of_task.examples, of_task.pretrained.config.hidden_size)
     models = _models_with_controls(checkpoints, doses, of_task, log)
     if (FULL, ALL, 1.0) not in models:
         return pd.DataFrame(columns=CHANGES)
-    named = {str(place): model for place, model in enumerate(models.values())}
-    table = pd.concat([_compared(named, of_task, similarity_tokens), *(read(named, of_task) for read in READERS)])
-    kinds = pd.DataFrame(list(models), list(named), ["kind", "trained", "dose"])
-    made = checkpoints[0].specification
-    table = table.join(kinds, on="model").assign(task=made.task, seed=made.seed)[CHANGES].reset_index(drop=True)
+    made, parts = checkpoints[0].specification, []
+    compared = _compared(models, of_task, similarity_tokens)
+    for measure, name, values in chain(compared, *(read(models, of_task) for read in READERS)):
+        columns = (made.task, made.seed, *name, measure, of_task.layers, values)
+        parts.append(pd.DataFrame(dict(zip(CHANGES, columns, strict=True))))
     log(f"{made.task}, seed {made.seed}: {len(models)} models measured")
-    return table.astype({"value": np.float32, "dose": np.float32, "layer": np.int8})
+    types = {"value": np.float32, "dose": np.float32, "layer": np.int8}
+    return pd.concat(parts, ignore_index=True).astype(types)
 
 
 def seconds(
@@ -129,8 +114,8 @@ def seconds(
     Returns:
         `measure`, `seconds`: the shorter of two measurements. What is read of the pre-trained encoder counts, too.
     """
-    of_task = setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
-    model = {"0": checkpoints[0].model()}
+    of_task = readings.setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
+    model = {(FULL, ALL, 1.0): checkpoints[0].model()}
     rows = [(key, _time(_compared, model, of_task, similarity_tokens, [key])) for key in COMPARED]
     for read, measures in READERS.items():
         taken = _time(read, model, of_task)
@@ -140,7 +125,7 @@ def seconds(
 
 def _time(read: Callable, *arguments) -> float:
     """The shorter of two times that a reader takes."""
-    return min(timeit.repeat(partial(read, *arguments), repeat=2, number=1))
+    return min(timeit.repeat(lambda: list(read(*arguments)), repeat=2, number=1))
 
 
 def _trained_layers(made: Specification, depth: int) -> str:
@@ -151,8 +136,8 @@ def _trained_layers(made: Specification, depth: int) -> str:
 
 def _models_with_controls(
     checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: Setting, log: Log
-) -> dict[tuple[str, str, float], nn.Module]:
-    """Models by kind, trained layers and dose; those that no training made are made here."""
+) -> Models:
+    """The models of the trainings, and those that no training made."""
     ordinary = [one for one in checkpoints if not one.specification.frozen and not one.specification.shuffled_labels]
     lengths = sorted({one.specification.schedule.epochs for one in ordinary})
     dose_of, depth, trained = dict(zip(lengths, sorted(doses), strict=True)), len(of_task.layers), {}
@@ -175,72 +160,63 @@ def _models_with_controls(
     return models
 
 
-Models = Mapping[str, nn.Module]
-
-
-def _table(measure: str, model: str, values: np.ndarray) -> pd.DataFrame:
-    """Rows of a measure of a model, from values (L,)."""
-    return pd.DataFrame({"measure": measure, "model": model, "layer": range(1, len(values) + 1), "value": values})
-
-
-def _lens(key: str, of_task: Setting, tokens: int) -> PairLens:
+def _lens(key: str, of_task: Setting, tokens: int) -> comparison.PairLens:
     """What compares two models as they read, and gives the column of that name."""
     if key == "js":
-        return AttentionJS()
+        return comparison.AttentionJS()
     if key in ("cka_debiased", "procrustes"):
         return Alignment(key)
     if key in ("rsa", "neighbours"):
         words = random_positions(of_task.examples, of_task.tokenizer, tokens)
-        return RSA(words) if key == "rsa" else Sampled({key: mutual_neighbours}, words)
-    return CCA((key,), variance_kept=1.0 if key == "pwcca" else 0.99)
+        return comparison.RSA(words) if key == "rsa" else comparison.Sampled({key: mutual_neighbours}, words)
+    return comparison.CCA((key,), variance_kept=1.0 if key == "pwcca" else 0.99)
 
 
-def _compared(models: Models, of_task: Setting, tokens: int, keys: Sequence[str] = COMPARED) -> pd.DataFrame:
+def _compared(models: Models, of_task: Setting, tokens: int, keys: Sequence[str] = COMPARED) -> Changes:
     """Attention and features of all models against the pre-trained encoder's, from one pass."""
     lenses = [_lens(key, of_task, tokens) for key in keys]
     every, pairs = {PRETRAINED: of_task.pretrained, **models}, [(PRETRAINED, name) for name in models]
-    table = compare_with(lenses, every, pairs, of_task.examples, of_task.layers, device=of_task.device)
-    parts = []
+    table = comparison.compare_with(lenses, every, pairs, of_task.examples, of_task.layers, device=of_task.device)
     for name, rows in table.groupby("second", sort=False):
         for key in keys:
             values = rows[key].to_numpy()
-            parts.append(_table(key, name, 1 - values if key in SIMILARITIES else values))
-    return pd.concat(parts)
+            yield key, name, 1 - values if key in SIMILARITIES else values
 
 
-def _labels_and_probe(models: Models, of_task: Setting) -> pd.DataFrame:
+def _labels_and_probe(models: Models, of_task: Setting) -> Changes:
     """How far apart the labels lie in a layer's [CLS], and how well a probe reads them, against the pre-trained one."""
-    before, parts = label_reading(of_task.pretrained, of_task, PROBE_SEEDS, PROBE_EPOCHS), []
+    before = readings.label_reading(of_task.pretrained, of_task, PROBE_SEEDS, PROBE_EPOCHS)
     for name, model in models.items():
-        after = label_reading(model, of_task, PROBE_SEEDS, PROBE_EPOCHS)
-        parts.append(_table("labels", name, np.log(after.distances[0] / before.distances[0])))
-        parts.append(_table("probe", name, after.right.mean(0) - before.right.mean(0)))
-    return pd.concat(parts)
+        after = readings.label_reading(model, of_task, PROBE_SEEDS, PROBE_EPOCHS)
+        yield "labels", name, np.log(after.distances[0] / before.distances[0])
+        yield "probe", name, after.right.mean(0) - before.right.mean(0)
 
 
-def _rolled_back(models: Models, of_task: Setting) -> pd.DataFrame:
+def _rolled_back(models: Models, of_task: Setting) -> Changes:
     """The rise of the training loss with each layer alone reset to its pre-trained parameters, nats."""
-    return pd.concat(_table("rollback", name, rollback(model, of_task).rises.mean(0)) for name, model in models.items())
+    for name, model in models.items():
+        yield "rollback", name, readings.rollback(model, of_task).rises.mean(0)
 
 
-def _last_layer(models: Models, of_task: Setting) -> pd.DataFrame:
+def _last_layer(models: Models, of_task: Setting) -> Changes:
     """How far the last layer's output moves (SVCCA) with each layer alone reset to its pre-trained parameters."""
     how = {"pretrained": of_task.pretrained, "examples": of_task.examples, "device": of_task.device}
-    return pd.concat(_table("last", name, layers_rolled_back(one, **how)["svcca"]) for name, one in models.items())
+    for name, model in models.items():
+        yield "last", name, comparison.layers_rolled_back(model, **how)["svcca"]
 
 
-def _weights(models: Models, of_task: Setting) -> pd.DataFrame:
+def _weights(models: Models, of_task: Setting) -> Changes:
     """How far each layer's projections moved, relative to what they were, mean of the six."""
-    return pd.concat(_table("weights", name, weight_distances(model, of_task)) for name, model in models.items())
+    for name, model in models.items():
+        yield "weights", name, readings.weight_distances(model, of_task)
 
 
-def _structure(models: Models, of_task: Setting) -> pd.DataFrame:
+def _structure(models: Models, of_task: Setting) -> Changes:
     """How much of the trees' distances and depths a structural probe no longer reads."""
     how = (of_task.tokenizer, of_task.source, of_task.sentences, of_task.device)
-    before = tree_correlations(of_task.pretrained, *how)
-    return pd.concat(
-        _table("structure", name, before - tree_correlations(model, *how)) for name, model in models.items()
-    )
+    before = readings.tree_correlations(of_task.pretrained, *how)
+    for name, model in models.items():
+        yield "structure", name, before - readings.tree_correlations(model, *how)
 
 
 # What reads models one by one, to the measures that it gives.
@@ -288,7 +264,7 @@ def properties_read(
 
     def read(model: nn.Module) -> pd.DataFrame:
         rows = [row for task, of_task in words.items() for row in _of_words(model, task, *of_task, device)]
-        correlations = tree_correlations(model, *trees)
+        correlations = readings.tree_correlations(model, *trees)
         rows += [(TREES, "structure", layer, value) for layer, value in enumerate(correlations, 1)]
         return pd.DataFrame(rows, columns=["property", "measure", "layer", "value"])
 
@@ -301,18 +277,16 @@ def properties_read(
     return pd.concat(tables, ignore_index=True)[PROPERTIES] if tables else pd.DataFrame(columns=PROPERTIES)
 
 
-def _words(task: str, source: str, tokenizer: PreTrainedTokenizerBase, points: int) -> tuple[Words, Words]:
+def _words(task: str, source: str, tokenizer: PreTrainedTokenizerBase, points: int) -> list[Words]:
     """The training and the development words of a task."""
-    data = tasks.load(task, source, ("train", "validation"))
-    splits = []
-    for split in ("train", "validation"):
-        table = data.splits[split]
-        part = table.select(subset(np.zeros(table.num_rows), min(points, table.num_rows), seed=0))
-        encoded = encode(TaskData(data.task, source, {split: part}, data.labels), split, tokenizer, MAX_LENGTH)
+    data, splits = tasks.load(task, source, ("train", "validation")), []
+    for split, table in data.splits.items():
+        part = table.select(subset(np.zeros(table.num_rows), points, seed=0))
+        encoded = encode(replace(data, splits={split: part}), split, tokenizer, MAX_LENGTH)
         labels = flat_labels(encoded)
         rows = subset(labels, points, seed=0)
         splits.append(Words(encoded, rows, labels[rows]))
-    return splits[0], splits[1]
+    return splits
 
 
 def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, device: str | None) -> list[tuple]:
@@ -320,16 +294,16 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
     layers = range(1, len(layer_list(model)) + 1)
     x, y = (represent(model, words.sentences, layers, device=device) for words in (training, held_out))
     gold, rows = held_out.labels, []
-    points = separable(gold, y[1].shape[1])
+    points = readings.separable(gold, y[1].shape[1])
     for layer in layers:
         learned, states = x[layer][training.rows], y[layer][held_out.rows]
-        right = probe(learned, training.labels, states, gold, PROBE_SEEDS, PROBE_EPOCHS)
+        right = readings.probe(learned, training.labels, states, gold, PROBE_SEEDS, PROBE_EPOCHS)
         rows.append((task, "probe", layer, right.mean()))
-        rows.append((task, "labels", layer, label_distance(states[points], gold[points])))
+        rows.append((task, "labels", layer, readings.label_distance(states[points], gold[points])))
     return rows
 
 
-class Alignment(PairLens):
+class Alignment(comparison.PairLens):
     """Hidden states up to rotation and scaling, without folds, in one column: `cka_debiased` (a similarity in [−1, 1])
     or `procrustes` (a distance in [0, √2]).
     """
@@ -337,7 +311,7 @@ class Alignment(PairLens):
     def __init__(self, column: str) -> None:
         self._column = column
 
-    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
+    def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         gathered = DebiasedCKA if self._column == "cka_debiased" else Moments
         self._of_layers = {layer: gathered(pairs) for layer in layers}
 
@@ -345,7 +319,7 @@ class Alignment(PairLens):
         for layer, gathered in self._of_layers.items():
             gathered.update(*(batch.tokens(layer) for batch in batches))
 
-    def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
+    def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
         gathered = self._of_layers[layer]
         if isinstance(gathered, DebiasedCKA):
             return {self._column: gathered.similarity(*pair)}

@@ -5,7 +5,7 @@ Special tokens do not count: every text has two or three of them, of which short
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, product
+from itertools import chain
 
 import datasets
 import numpy as np
@@ -20,7 +20,7 @@ from fivelenses.comparison import RSA, compare_with
 from fivelenses.lenses.similarities import sample_positions
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.models import Log, converged, model_of
+from fivelenses.papers.models import Log, converged, models_of
 from fivelenses.records import BASE, FINE_TUNED, RUNNING_TEXT, SHARED, TWINS
 from fivelenses.tasks import folds
 from fivelenses.tasks.examples import wikipedia_text
@@ -45,10 +45,9 @@ def pretrained_and_fine_tuned(
     """
     original = encoders.load_weights(encoders.locate(encoder))
     models = {(BASE, SHARED): original}
-    for control, checkpoint in product(controls, converged(checkpoints)):
-        model = model_of(checkpoint, control, original, device, log)
-        if model is not None:
-            models[checkpoint.specification.task, control] = model
+    for control in controls:
+        of_control = models_of(checkpoints, control, original, device, log)
+        models |= {(made.task, control): model for made, model in of_control}
     return models
 
 
@@ -75,12 +74,10 @@ def similarities(
     Returns:
         COLUMNS: `pretrained` is the encoder; no rows where every training diverged.
     """
-    if not checkpoints:
+    if not converged(checkpoints):
         return pd.DataFrame(columns=COLUMNS)
     made = checkpoints[0].specification
     models = pretrained_and_fine_tuned(made.encoder, checkpoints, (FINE_TUNED, *TWINS), device, log)
-    if len(models) == 1:
-        return pd.DataFrame(columns=COLUMNS)
     texts = inputs(made.source, names, similarity_examples)
     tokenizer = encoders.tokenizer(encoders.locate(made.encoder))
     table = similarity_to_first(models, texts, tokenizer, similarity_tokens, device)

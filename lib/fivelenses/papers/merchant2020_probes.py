@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import datasets
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import MultiLabelBinarizer
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -194,7 +195,10 @@ def codelengths(
     train = {"train": edge_table(edge_task, source)["train"]}
     splits = targets_of_splits(train, encoder, probe["targets"], max_tokens)
     targets, places = splits[0].targets, splits[0].places
-    y, counted = labels_of(targets), without_each_fold(np.ones(len(targets)), places).astype(int)
+    labels = MultiLabelBinarizer().fit_transform([target.labels for target in targets])
+    # Numbers where each target has one, and else a column each.
+    y = labels.argmax(axis=1) if (labels.sum(axis=1) == 1).all() else labels
+    counted = without_each_fold(np.ones(len(targets)), places).astype(int)
     for (name, control), one in models.items():
         x = span_means(vectors_of(one, splits, device)[0], targets)
         for seed in probe["seeds"]:
@@ -214,14 +218,6 @@ def span_means(vectors: Sequence[np.ndarray], targets: Sequence[Target]) -> np.n
         spans = [span for span in (one.span1, one.span2) if span is not None]
         rows.append(np.concatenate([means[one.sentence][slice(*span)].mean(axis=0) for span in spans]))
     return np.stack(rows)
-
-
-def labels_of(targets: Sequence[Target]) -> np.ndarray:
-    """Labels as `mdl.online_code` takes them, numbers where each target has one and else a column each."""
-    labels = sorted({label for target in targets for label in target.labels})
-    truth = np.array([[label in target.labels for label in labels] for target in targets])
-    single = (truth.sum(axis=1) == 1).all()
-    return truth.argmax(axis=1) if single else truth.astype(int)
 
 
 def structure(
@@ -272,7 +268,10 @@ def structural_probes(
     """
     tables, encoded, rows = {}, {}, []
     for split in SPLITS:
-        drawn = random_sentences(treebank[split], sentences if split == "train" else sentences // 2)
+        table, most = treebank[split], sentences if split == "train" else sentences // 2
+        table = table[table["tokens"].map(len).between(MIN_WORDS, MAX_WORDS)]
+        # Drawn and not the first: a treebank stands in the order of its genres.
+        drawn = table.iloc[subset(np.zeros(len(table)), most, SAMPLE_SEED)]
         words = datasets.Dataset.from_dict(encode_words(drawn["tokens"], tokenizer, max_length))
         whole = np.flatnonzero(drawn["tokens"].map(len) == list(map(len, _words_with_tokens(words))))
         tables[split], encoded[split] = drawn.iloc[whole], words.select(whole)
@@ -281,18 +280,12 @@ def structural_probes(
         vectors = {split: word_vectors(model, words, layers, device=device) for split, words in encoded.items()}
         for kind in ("distance", "depth"):
             rows += [(name, *row) for row in tree_scores(kind, vectors, tables, device)]
-    table = pd.DataFrame(rows, columns=["model", "layer", "kind", "fold", "spearman", "tree"])
+    table = pd.DataFrame(rows, columns=["model", "kind", "fold", "layer", "spearman", "tree"])
     return table.assign(examples=len(tables["test"]))
 
 
-def random_sentences(table: pd.DataFrame, most: int) -> pd.DataFrame:
-    """At most so many sentences of a treebank, drawn and not the first: it stands in the order of its genres."""
-    table = table[table["tokens"].map(len).between(MIN_WORDS, MAX_WORDS)]
-    return table.iloc[subset(np.zeros(len(table)), most, SAMPLE_SEED)].reset_index(drop=True)
-
-
 def tree_scores(kind: str, vectors: Mapping, tables: Mapping, device: str | None) -> list:
-    """Rows of layer, kind, fold, Spearman's correlation and the tree that is found, of one model's probes."""
+    """Rows of kind, fold, layer, Spearman's correlation and the tree that is found, of one model's probes."""
     geometry = structural_probe.tree_distances if kind == "distance" else structural_probe.tree_depths
     truth = {split: [geometry(heads) for heads in table["heads"]] for split, table in tables.items()}
     training, development = ((vectors[split], truth[split]) for split in ("train", "validation"))
@@ -302,6 +295,5 @@ def tree_scores(kind: str, vectors: Mapping, tables: Mapping, device: str | None
     rows = []
     for fold in range(WHOLE, FOLDS):
         scores = structural_probe.summary(of_sentences[of_sentences["sentence"] % FOLDS != fold])
-        layers = enumerate(zip(scores["spearman"], scores["tree"], strict=True))
-        rows += [(layer, kind, fold, *of_layer) for layer, of_layer in layers]
+        rows += [(kind, fold, *of_layer) for of_layer in scores[["spearman", "tree"]].itertuples()]
     return rows

@@ -3,7 +3,7 @@
 A functional twin has moved as far as the model in its last layer, on sentences of the model's own task.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import datasets
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from fivelenses import tasks
+from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.comparison import last_layer_movement
 from fivelenses.models import encoders
@@ -72,6 +73,16 @@ def model_of(
     return moved_at_random(fine_tuned, original, seed, scale)
 
 
+def models_of(
+    checkpoints: Iterable[Checkpoint], control: str, original: nn.Module, device: str | None = None, log: Log = print
+) -> Iterator[tuple[Specification, nn.Module]]:
+    """`model_of` those whose training did not diverge, with what they were made by; without those that have none."""
+    for checkpoint in converged(checkpoints):
+        model = model_of(checkpoint, control, original, device, log)
+        if model is not None:
+            yield checkpoint.specification, model
+
+
 def encoded(checkpoint: Checkpoint, split: str) -> datasets.Dataset:
     """A split of a model's task as the model reads it; of the training examples those that it was trained on."""
     made = checkpoint.specification
@@ -84,7 +95,7 @@ def encoded(checkpoint: Checkpoint, split: str) -> datasets.Dataset:
 def development_examples(checkpoint: Checkpoint, limit: int | None = None) -> datasets.Dataset:
     """Development examples of a model's task; a subset of `limit`, stratified by label, where there are more."""
     examples = encoded(checkpoint, "validation")
-    return examples if limit is None else examples.select(subset(np.array(examples["labels"]), limit, seed=0))
+    return examples.select(subset(np.array(examples["labels"]), limit, seed=0))
 
 
 def _own_texts(checkpoint: Checkpoint) -> datasets.Dataset:

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from fivelenses import tasks
 from fivelenses.activations import represent
 from fivelenses.checkpoints.store import Checkpoint
+from fivelenses.checkpoints.tables import example_rows
 from fivelenses.lenses import weights
 from fivelenses.models import encoders
 from fivelenses.models.layers import PARTS, layer_list
@@ -75,7 +76,7 @@ def frozen_probes(
         for split in ("train", "validation")
     )
     gold = np.array(data.splits["validation"][data.task.label])
-    most_frequent = np.bincount(gold).argmax()
+    null = gold == np.bincount(gold).argmax()
     rows, examples = [], []
     for (_, seed), numbers in subsets.items():
         places = np.searchsorted(used, numbers)
@@ -84,13 +85,10 @@ def frozen_probes(
             probe.fit(training[layer][places], labels[numbers])
             predicted = probe.predict(evaluation[layer])
             row = {"task": task, "examples": len(numbers), "seed": seed, "removed": depth - layer}
-            right = {"score": predicted == gold, "weight": 1, "null": gold == most_frequent}
-            of_probe = pd.DataFrame({"example": np.arange(gold.size), **right, "label": gold, "predicted": predicted})
-            compact = {"example": "int32", "score": "float32", "weight": "float32", "null": "float32"}
-            of_probe = of_probe.astype(compact | {"label": "int16", "predicted": "int16"})
-            examples.append(of_probe.assign(**row, metric=data.task.metric))
+            scored = (predicted == gold, np.ones(gold.size), null, gold, predicted)
+            examples.append(example_rows(row | {"metric": data.task.metric}, *scored))
             row |= {"layers": depth, "score": score(data.task.metric, predicted, gold)}
-            rows.append(row | {"null_rate": np.mean(gold == most_frequent) if data.task.metric == "accuracy" else 0.0})
+            rows.append(row | {"null_rate": null.mean() if data.task.metric == "accuracy" else 0.0})
     return {"scores": pd.DataFrame(rows), "by_example": pd.concat(examples, ignore_index=True)}
 
 

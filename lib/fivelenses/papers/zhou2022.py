@@ -68,14 +68,12 @@ def splits(made: Specification, points: int | None = None) -> dict[str, Split]:
     parts = {}
     for split in (TRAINING, HELD_OUT):
         examples = encode(data, split, reading, made.schedule.max_length)
-        first = {tuple(tokens): row for row, tokens in reversed(list(enumerate(examples["input_ids"])))}
-        examples = examples.select(sorted(first.values()))
+        examples = examples.select(pd.Series(list(map(tuple, examples["input_ids"]))).drop_duplicates().index)
         labels = np.array(data.labels)[flat_labels(examples)]
         sentences = np.repeat(np.arange(len(examples)), [np.size(of_one) for of_one in examples["labels"]])
         rows = sample(labels, points if split == TRAINING else None)
-        read = np.unique(sentences[rows])
+        read, of_point = np.unique(sentences[rows], return_inverse=True)
         places = np.cumsum(np.isin(sentences, read)) - 1
-        of_point = np.searchsorted(read, sentences[rows])
         parts[split] = Split(examples.select(read), labels[rows], places[rows], of_point, len(labels))
     return parts
 
@@ -89,8 +87,6 @@ def sample(labels: np.ndarray, points: int | None) -> np.ndarray:
         >>> len(rows), "SYM" in labels[rows]
         (11, True)
     """
-    if points is None:
-        return np.arange(len(labels))
     rows = subset(labels, points, seed=0)
     names, counts = np.unique(labels[rows], return_counts=True)
     rare = pd.Series(labels)[~np.isin(labels, names[counts >= FEW])]

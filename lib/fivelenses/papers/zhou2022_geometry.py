@@ -14,16 +14,7 @@ from fivelenses.checkpoints.store import Checkpoint, check_finite
 from fivelenses.lenses import directprobe
 from fivelenses.models.layers import layer_list
 from fivelenses.papers.models import pretrained
-from fivelenses.papers.zhou2022 import (
-    HELD_OUT,
-    TRAINING,
-    Split,
-    after_each_task,
-    before_and_after,
-    sample,
-    splits,
-    with_control,
-)
+from fivelenses.papers.zhou2022 import TRAINING, Split, after_each_task, before_and_after, sample, splits, with_control
 from fivelenses.records import FINE_TUNED, SHARED
 
 COLUMNS = ["encoder", "task", "stage", "seed", "control", "labels", "clusters", "similarity"]  # of a table without rows
@@ -50,10 +41,10 @@ def geometry(
         common labels in both splits, NaN where planes do not separate them in both.
     """
     parts, rows = splits(checkpoints[0].specification), []
-    whole, held_out = parts[TRAINING].labels, parts[HELD_OUT].labels
+    whole, held_out = (part.labels for part in parts.values())
     kept, common = sample(whole, points), common_labels(parts, min_examples)
     for places, model in before_and_after(checkpoints):
-        states, test = (parts[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
+        states, test = (part.last_layer(model, device) for part in parts.values())
         training = _probe(states[kept], whole[kept])
         counted = {
             "points": len(kept),

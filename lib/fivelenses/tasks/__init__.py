@@ -19,7 +19,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def subset(labels: np.ndarray, examples: int, seed: int) -> np.ndarray:
+def subset(labels: np.ndarray, examples: int | None, seed: int) -> np.ndarray:
     """(min(examples, n),) row numbers of a stratified random subset, in increasing order; the subsets of one seed are
     nested.
 
