@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from tests import chapters
 
-import toyworld
 from fivelenses.activations import represent
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, FAILS, HOLDS, MIXED, OPEN, REPRODUCED
 from fivelenses.lenses.similarities import rsa
@@ -266,7 +265,7 @@ def test_structural_probes_have_a_row_per_layer_and_fold(models, toy_tokenizer):
     whole = table[table["fold"] == -1]
     assert whole.groupby("kind")["layer"].apply(list).tolist() == [list(range(7))] * 2
     assert whole["spearman"].between(0.3, 1).all() and whole["tree"].between(0, 1).all()
-    given = probes.structural_probes({"base": models[BASE, SHARED]}, toy_tokenizer, toyworld.table("treebank"), 60)
+    given = probes.structural_probes({"base": models[BASE, SHARED]}, toy_tokenizer, "toyworld", 60)
     pd.testing.assert_frame_equal(table[given.columns], given)
     assert table.groupby(["kind", "layer"])["spearman"].std().gt(0).all() and (table["control"] == "all").all()
 

@@ -6,7 +6,7 @@ taken again without each of ten folds of the examples. The distance of labels ha
 example, and the sentences of the trees count as given. All but the loss are also measured of each model's twins.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 
@@ -31,6 +31,8 @@ PROBE_SEEDS, PROBE_EPOCHS = range(3), 100
 
 Models = Mapping[tuple[str, int], nn.Module]  # by control and seed
 Limits = Mapping[str, float | None]
+# Measure, name of the model, fold left out, and (L,) values, null, and the values of what enters, NaN where not taken.
+Rows = Iterator[tuple]
 
 
 def changes_by_layer(
@@ -72,11 +74,14 @@ def changes_by_layer(
         for control in controls
         for one, model in models_of(finite, control, of_task.pretrained, device, log)
     }
-    table = READERS[lens](models, of_task, limits, made.encoder, other)
+    parts = []
+    for measure, (control, seed), fold, *curves in READERS[lens](models, of_task, limits, made.encoder, other):
+        columns = (made.task, seed, control, measure, fold, of_task.layers, *curves)
+        parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     log(f"{made.task}, {LENSES[lens]}: {len(models)} models measured")
     orders = {"control": controls, "seed": [one.specification.seed for one in finite], "measure": MEASURES}
-    table = table.sort_values(list(orders), key=lambda column: column.map(orders[column.name].index), kind="stable")
-    table = table.assign(task=made.task)[COLUMNS].reset_index(drop=True)
+    how = dict(key=lambda column: column.map(orders[column.name].index), kind="stable", ignore_index=True)
+    table = pd.concat(parts).sort_values(list(orders), **how)
     return table.astype(dict.fromkeys(["value", "null", "entering"], np.float32) | {"fold": np.int8, "layer": np.int8})
 
 
@@ -98,21 +103,13 @@ def independent_encoder(encoder: str, independent: str) -> nn.Module:
     return randomly_initialised(independent) if located[1].random else encoders.load_weights(located[1])
 
 
-def _rows(measure: str, model: tuple[str, int], values, null, entering=np.nan, fold=WHOLE) -> pd.DataFrame:
-    """Rows of one measure of one model, from values (L,)."""
-    columns = {"measure": measure, "control": model[0], "seed": model[1], "fold": fold}
-    return pd.DataFrame(
-        columns | {"layer": range(1, len(values) + 1), "value": values, "null": null, "entering": entering}
-    )
-
-
-def _in_folds(measure: str, model: tuple[str, int], values: np.ndarray, null, fold_of: np.ndarray) -> pd.DataFrame:
+def _in_folds(measure: str, model: tuple[str, int], values: np.ndarray, null, fold_of: np.ndarray) -> Rows:
     """Rows of a measure that is a mean over examples, (examples, L): of all of them, and without each fold."""
-    means = {fold: values[fold_of != fold].mean(0) for fold in range(WHOLE, FOLDS)}
-    return pd.concat(_rows(measure, model, mean, null, fold=fold) for fold, mean in means.items())
+    for fold in range(WHOLE, FOLDS):
+        yield measure, model, fold, values[fold_of != fold].mean(0), null, np.nan
 
 
-def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: Mapping[str, PairLens]) -> pd.DataFrame:
+def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: Mapping[str, PairLens]) -> Rows:
     """Attention or features of all models against the pre-trained encoder's, with a lens for each measure."""
     fold_of = folds(of_task.examples["labels"])
     how = dict(layers=range(len(of_task.layers) + 1), device=of_task.device, fold_of=fold_of)
@@ -123,57 +120,53 @@ def _outputs(models: Models, of_task: Setting, independent: nn.Module, lenses: M
         others |= {INDEPENDENT: independent} if control == FINE_TUNED else {}
         pairs, every = [(PRETRAINED, name) for name in others], {PRETRAINED: of_task.pretrained, **others}
         tables.append(compare_with(list(lenses.values()), every, pairs, of_task.examples, **how))
-    curves, parts = dict(list(pd.concat(tables).groupby(["second", "fold"]))), []
+    curves = dict(list(pd.concat(tables).groupby(["second", "fold"])))
     for model, fold, measure in product(models, range(WHOLE, FOLDS), lenses):
         curve, null = (curves[one, fold][measure].to_numpy() for one in (str(model), INDEPENDENT))
         # Attention has no layer 0, which is NaN there; what is read of outputs begins with the embeddings'.
-        entering = np.nan if measure == "js" else curve[:-1]
-        parts.append(_rows(measure, model, curve[1:], null[1:], entering, fold))
-    return pd.concat(parts)
+        yield measure, model, fold, curve[1:], null[1:], np.nan if measure == "js" else curve[:-1]
 
 
-def _attention_and_features(models: Models, of_task: Setting, limits: Limits, _, independent) -> pd.DataFrame:
+def _attention_and_features(models: Models, of_task: Setting, limits: Limits, _, independent: nn.Module) -> Rows:
     lenses = {"js": AttentionJS(), "svcca": CCA(("svcca",), limits["variance_kept"])}
     return _outputs(models, of_task, independent, lenses)
 
 
-def _labels(models: Models, of_task: Setting, _, encoder: str, __) -> pd.DataFrame:
+def _labels(models: Models, of_task: Setting, _, encoder: str, __) -> Rows:
     """How much further apart labels lie than in the pre-trained encoder, and how much better a probe reads them."""
     how = (of_task, PROBE_SEEDS, PROBE_EPOCHS)
     before, fold_of = label_reading(of_task.pretrained, *how, permuted=True), folds(of_task.examples["labels"])
-    null, parts = (label_reading(randomly_initialised(encoder), *how).right - before.right).mean(0), []
+    null = (label_reading(randomly_initialised(encoder), *how).right - before.right).mean(0)
     for name, model in models.items():
         after = label_reading(model, *how, permuted=True)
-        parts.append(_rows("labels", name, *np.log(after.distances / before.distances)))
-        parts.append(_in_folds("probe", name, after.right - before.right, null, fold_of))
-    return pd.concat(parts)
+        yield "labels", name, WHOLE, *np.log(after.distances / before.distances), np.nan
+        yield from _in_folds("probe", name, after.right - before.right, null, fold_of)
 
 
-def _rollbacks(models: Models, of_task: Setting, limits: Limits, *_) -> pd.DataFrame:
+def _rollbacks(models: Models, of_task: Setting, limits: Limits, *_) -> Rows:
     """The rise of the training loss with each layer rolled back, and with it moved as far in random directions."""
     how = (of_task, limits["evaluation_examples"], limits["random_directions"])
-    return pd.concat(_in_folds("rollback", name, *rollback(model, *how)) for name, model in models.items())
+    for name, model in models.items():
+        yield from _in_folds("rollback", name, *rollback(model, *how))
 
 
-def _weights(models: Models, of_task: Setting, _, __, independent: nn.Module) -> pd.DataFrame:
+def _weights(models: Models, of_task: Setting, _, __, independent: nn.Module) -> Rows:
     """How far each layer's projections moved, relative to what they were."""
     null = weight_distances(independent, of_task)
-    return pd.concat(_rows("weights", name, weight_distances(model, of_task), null) for name, model in models.items())
+    for name, model in models.items():
+        yield "weights", name, WHOLE, weight_distances(model, of_task), null, np.nan
 
 
-def _similarity_and_syntax(
-    models: Models, of_task: Setting, limits: Limits, encoder: str, independent: nn.Module
-) -> pd.DataFrame:
+def _similarity_and_syntax(models: Models, of_task: Setting, limits: Limits, encoder: str, independent) -> Rows:
     """How little the similarities of words are the same, and how much of the syntax trees a probe no longer reads."""
     words = random_positions(of_task.examples, of_task.tokenizer, limits["similarity_tokens"])
-    alike = _outputs(models, of_task, independent, {"rsa": RSA(words)})
-    columns = ["value", "null", "entering"]
-    alike[columns] = 1 - alike[columns]
+    for measure, name, fold, *alike in _outputs(models, of_task, independent, {"rsa": RSA(words)}):
+        yield measure, name, fold, *(1 - curve for curve in alike)
     how = (of_task.source, of_task.sentences, of_task.device)
     before, without_training = _syntax_of_references(encoder, *how)
-    lost = before - without_training
-    read = {name: tree_correlations(model, of_task.tokenizer, *how) for name, model in models.items()}
-    return pd.concat([alike, *(_rows("structure", name, before - after, lost) for name, after in read.items())])
+    for name, model in models.items():
+        lost = before - tree_correlations(model, of_task.tokenizer, *how)
+        yield "structure", name, WHOLE, lost, before - without_training, np.nan
 
 
 # What measures each lens.

@@ -68,8 +68,8 @@ class Plane:
 
 
 class Models:
-    """The models of a run by task, init and seed, of which `trained` has the one of fewest epochs first: the task's
-    model; and by task and seed those that were `continued`. Refused where on every task a training diverged.
+    """The models of a run: `trained` by task, init and seed, the one of fewest epochs, the task's model, first, and a
+    long training last; `continued` by task and seed. Refused where on every task a training diverged.
     """
 
     def __init__(self, checkpoints: Sequence[Checkpoint], second: Mapping[str, str], device: str | None = None) -> None:
@@ -141,8 +141,7 @@ def landscapes(
     """Figures 1, 5 and 6: surfaces of loss and error, curves, lengths, angle and sharpness of one model.
 
     Args:
-        checkpoints: all models of the run: the second direction is that of another task's.
-        task, init, seed: the model that is measured.
+        checkpoints: all models of the run, of which `task`, `init` and `seed` name the one that is measured.
         second: task to the task that gives the second direction.
         grid: where; a curve has `WAY_POINTS` more from start to end.
 
@@ -197,15 +196,10 @@ def _facts(plane: Plane, evaluate: ClassifierLoss, labels: np.ndarray) -> dict[s
     """`models` of `landscapes`."""
     shares = np.unique(labels, return_counts=True)[1] / len(labels)
     sharpness, error = landscape.sharpness(evaluate, plane.end(), RADIUS, SHARPNESS_DRAWS, RANDOM_SEED)
-    return {
-        "examples": len(labels),
-        "null_loss": -float(shares @ np.log(shares)),
-        "norm": directions.norm(plane.first),
-        "relative_norm": directions.norm(plane.first) / directions.norm(plane.start),
-        "angle": directions.angle(plane.first, plane.second),
-        "sharpness": sharpness,
-        "sharpness_standard_error": error,
-    }
+    norm, angle = directions.norm(plane.first), directions.angle(plane.first, plane.second)
+    facts = {"examples": len(labels), "null_loss": -float(shares @ np.log(shares))}
+    facts |= {"norm": norm, "relative_norm": norm / directions.norm(plane.start), "angle": angle}
+    return facts | {"sharpness": sharpness, "sharpness_standard_error": error}
 
 
 def group_surfaces(
@@ -273,13 +267,7 @@ def rollbacks(
 
 
 def surface(
-    plane: Plane,
-    origin: Parameters,
-    evaluate: ClassifierLoss,
-    grid: Grid,
-    value: str,
-    name: str,
-    log: Log,
+    plane: Plane, origin: Parameters, evaluate: ClassifierLoss, grid: Grid, value: str, name: str, log: Log
 ) -> pd.DataFrame:
     """A surface on a plane's two directions, stored row by row: one that was interrupted goes on where it was.
 
@@ -292,16 +280,9 @@ def surface(
             log(f"{name}: {done} of {rows} rows")
 
     positions = landscape.grid(grid["low"], grid["high"], grid["points"])
-    cells = landscape.surface(
-        evaluate,
-        origin,
-        (plane.first, plane.second),
-        positions,
-        positions,
-        folder=runs_folder() / "surfaces",
-        identity=f"{records.measuring_code(__name__)} {evaluate.identity}",
-        progress=progress,
-    )
+    kept = {"folder": runs_folder() / "surfaces", "identity": f"{records.measuring_code(__name__)} {evaluate.identity}"}
+    axes = (plane.first, plane.second), positions, positions
+    cells = landscape.surface(evaluate, origin, *axes, **kept, progress=progress)
     alphas, betas = np.meshgrid(positions, positions)
     return as_rows(cells, value, {"alpha": alphas.ravel(), "beta": betas.ravel()}, evaluate)
 

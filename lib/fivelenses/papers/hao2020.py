@@ -20,8 +20,7 @@ from fivelenses.papers.models import Log, controls, development_examples, models
 from fivelenses.records import FINE_TUNED, PRETRAINED, RANDOMLY_INITIALISED, SHARED
 from fivelenses.tasks import folds
 
-NAMES = ["task", "pair", "seed", "first", "second", "layer", "fold", "control", "examples", "tokens"]
-MEASURES = ["js", "svcca", "svcca_all", "pwcca", "cka", "svcca_null"]
+COLUMNS = ["task", "pair", "seed", "first", "second", "layer", "fold", "control", "examples", "js", "tokens"]
 
 
 def changes_by_layer(
@@ -50,8 +49,7 @@ def changes_by_layer(
     how = (examples, folds(examples["labels"]), variance_kept, batch_rows, device)
     # One control at a time: what is gathered of all of them takes several times the memory.
     for control in controls(checkpoints[0]):
-        of_control = models_of(checkpoints, control, original, device, log)
-        models = {str(one.seed): model for one, model in of_control}
+        models = {str(one.seed): model for one, model in models_of(checkpoints, control, original, device, log)}
         pairs = [(PRETRAINED, seed) for seed in models] + list(combinations(models, 2))
         models[PRETRAINED] = original
         if control == FINE_TUNED:
@@ -104,18 +102,16 @@ def between_datasets(
         The columns of `comparison.AttentionJS` and `CCA` with `pair` (`rte–mnli`), `seed` and `control`; no row where
         one of the two trainings diverged.
     """
-    original, parts = pretrained(checkpoints[0]), []
+    original, seed, parts = pretrained(checkpoints[0]), checkpoints[0].specification.seed, []
     of_task = {one.specification.task: one for one in checkpoints}
     of_sets = [development_examples(of_task[task], mixed_examples) for task in pair]
     # Labels of each data set are apart.
     fold_of = folds([f"{place} {label}" for place, one in enumerate(of_sets) for label in one["labels"]])
     how = (datasets.concatenate_datasets(of_sets), fold_of, variance_kept, batch_rows, device)
     for control in controls(checkpoints[0]):
-        of_control = models_of(checkpoints, control, original, device, log)
-        models = {one.task: model for one, model in of_control}
+        models = {one.task: model for one, model in models_of(checkpoints, control, original, device, log)}
         if len(models) == 2:
             measured = _compared({task: models[task] for task in pair}, [pair], *how)
-            seed = checkpoints[0].specification.seed
             parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return _joined(parts)
 
@@ -129,4 +125,4 @@ def _compared(models, pairs, examples, fold_of, variance_kept, batch_rows, devic
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """One table; without a row where there is no model to compare."""
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=NAMES + MEASURES)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *CCA.MEASURES])

@@ -11,9 +11,6 @@ For one task and seed there are these models, told apart by `kind`, `trained` an
   with the head of `tuned`.
 
 All are compared with the pre-trained encoder, on the same development examples; `readings` says what else is read.
-
-Other models are trained on one kind of annotation alone (`properties_read`): what do probes, the geometry of labels and
-structural probes read of it, and of the kinds that were not asked for?
 """
 
 import copy
@@ -31,7 +28,6 @@ from transformers import PreTrainedTokenizerBase
 
 from fivelenses import comparison, tasks
 from fivelenses.activations import Activations, represent
-from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.checkpoints.tables import flat_labels
 from fivelenses.lenses.moments import Moments
@@ -42,7 +38,6 @@ from fivelenses.models.layers import layer_list, roll_back
 from fivelenses.papers import readings
 from fivelenses.papers.merchant2020 import random_positions
 from fivelenses.papers.models import Log, converged, model_of, pretrained
-from fivelenses.papers.readings import Setting
 from fivelenses.records import ALL, FROZEN, FULL, FUNCTIONAL_TWIN, PRETRAINED, SHUFFLED, TREES, TWIN
 from fivelenses.tasks import subset
 from fivelenses.tasks.examples import encode
@@ -76,10 +71,7 @@ def changes_seen(
         checkpoints: one that was fine-tuned as usual, with those of other doses, with frozen layers, and on shuffled
             labels; one whose training diverged is left out.
         doses: the steps of the trainings of all layers on true labels, as shares of the usual.
-        structural_sentences: training sentences of a structural probe, at most.
-        evaluation_examples: development examples, at most; None for all.
-        similarity_tokens: tokens of words on which RSA and neighbours are taken, at most.
-        probe_points: training examples of a classifier probe and of the loss, at most.
+        structural_sentences, evaluation_examples, similarity_tokens, probe_points: as `chapters.KnownTruth` has them.
 
     Returns:
         One row per model, measure and layer, with `task`, `seed`, `kind`, `trained` (`all`, `3` or `3-4`), `dose` (1 as
@@ -97,8 +89,7 @@ def changes_seen(
         columns = (made.task, made.seed, *name, measure, of_task.layers, values)
         parts.append(pd.DataFrame(dict(zip(CHANGES, columns, strict=True))))
     log(f"{made.task}, seed {made.seed}: {len(models)} models measured")
-    types = {"value": np.float32, "dose": np.float32, "layer": np.int8}
-    return pd.concat(parts, ignore_index=True).astype(types)
+    return pd.concat(parts, ignore_index=True).astype({"value": np.float32, "dose": np.float32, "layer": np.int8})
 
 
 def seconds(
@@ -128,14 +119,8 @@ def _time(read: Callable, *arguments) -> float:
     return min(timeit.repeat(lambda: list(read(*arguments)), repeat=2, number=1))
 
 
-def _trained_layers(made: Specification, depth: int) -> str:
-    """The layers that a training changes, which are neighbours: `all`, `3`, or `3-4`."""
-    free = [layer for layer in range(depth + 1) if layer not in made.frozen]
-    return "-".join(map(str, dict.fromkeys((free[0], free[-1])))) if made.frozen else ALL
-
-
 def _models_with_controls(
-    checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: Setting, log: Log
+    checkpoints: Sequence[Checkpoint], doses: Sequence[float], of_task: readings.Setting, log: Log
 ) -> Models:
     """The models of the trainings, and those that no training made."""
     ordinary = [one for one in checkpoints if not one.specification.frozen and not one.specification.shuffled_labels]
@@ -145,7 +130,10 @@ def _models_with_controls(
         made = one.specification
         kind = SHUFFLED if made.shuffled_labels else FROZEN if made.frozen else FULL
         dose = dose_of[made.schedule.epochs] if kind == FULL else 1.0
-        trained[kind, _trained_layers(made, depth), float(dose)] = one
+        free = [layer for layer in range(depth + 1) if layer not in made.frozen]
+        # Neighbours: `3`, or `3-4`.
+        layers = "-".join(map(str, dict.fromkeys((free[0], free[-1])))) if made.frozen else ALL
+        trained[kind, layers, float(dose)] = one
     models = {name: one.model() for name, one in trained.items()}
     if (FULL, ALL, 1.0) not in models:
         return models
@@ -160,7 +148,7 @@ def _models_with_controls(
     return models
 
 
-def _lens(key: str, of_task: Setting, tokens: int) -> comparison.PairLens:
+def _lens(key: str, of_task: readings.Setting, tokens: int) -> comparison.PairLens:
     """What compares two models as they read, and gives the column of that name."""
     if key == "js":
         return comparison.AttentionJS()
@@ -172,7 +160,7 @@ def _lens(key: str, of_task: Setting, tokens: int) -> comparison.PairLens:
     return comparison.CCA((key,), variance_kept=1.0 if key == "pwcca" else 0.99)
 
 
-def _compared(models: Models, of_task: Setting, tokens: int, keys: Sequence[str] = COMPARED) -> Changes:
+def _compared(models: Models, of_task: readings.Setting, tokens: int, keys: Sequence[str] = COMPARED) -> Changes:
     """Attention and features of all models against the pre-trained encoder's, from one pass."""
     lenses = [_lens(key, of_task, tokens) for key in keys]
     every, pairs = {PRETRAINED: of_task.pretrained, **models}, [(PRETRAINED, name) for name in models]
@@ -183,7 +171,7 @@ def _compared(models: Models, of_task: Setting, tokens: int, keys: Sequence[str]
             yield key, name, 1 - values if key in SIMILARITIES else values
 
 
-def _labels_and_probe(models: Models, of_task: Setting) -> Changes:
+def _labels_and_probe(models: Models, of_task: readings.Setting) -> Changes:
     """How far apart the labels lie in a layer's [CLS], and how well a probe reads them, against the pre-trained one."""
     before = readings.label_reading(of_task.pretrained, of_task, PROBE_SEEDS, PROBE_EPOCHS)
     for name, model in models.items():
@@ -192,26 +180,27 @@ def _labels_and_probe(models: Models, of_task: Setting) -> Changes:
         yield "probe", name, after.right.mean(0) - before.right.mean(0)
 
 
-def _rolled_back(models: Models, of_task: Setting) -> Changes:
+def _rolled_back(models: Models, of_task: readings.Setting) -> Changes:
     """The rise of the training loss with each layer alone reset to its pre-trained parameters, nats."""
     for name, model in models.items():
-        yield "rollback", name, readings.rollback(model, of_task).rises.mean(0)
+        rises, *_ = readings.rollback(model, of_task)
+        yield "rollback", name, rises.mean(0)
 
 
-def _last_layer(models: Models, of_task: Setting) -> Changes:
+def _last_layer(models: Models, of_task: readings.Setting) -> Changes:
     """How far the last layer's output moves (SVCCA) with each layer alone reset to its pre-trained parameters."""
     how = {"pretrained": of_task.pretrained, "examples": of_task.examples, "device": of_task.device}
     for name, model in models.items():
         yield "last", name, comparison.layers_rolled_back(model, **how)["svcca"]
 
 
-def _weights(models: Models, of_task: Setting) -> Changes:
+def _weights(models: Models, of_task: readings.Setting) -> Changes:
     """How far each layer's projections moved, relative to what they were, mean of the six."""
     for name, model in models.items():
         yield "weights", name, readings.weight_distances(model, of_task)
 
 
-def _structure(models: Models, of_task: Setting) -> Changes:
+def _structure(models: Models, of_task: readings.Setting) -> Changes:
     """How much of the trees' distances and depths a structural probe no longer reads."""
     how = (of_task.tokenizer, of_task.source, of_task.sentences, of_task.device)
     before = readings.tree_correlations(of_task.pretrained, *how)

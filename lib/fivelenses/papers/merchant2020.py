@@ -46,8 +46,7 @@ def pretrained_and_fine_tuned(
     original = encoders.load_weights(encoders.locate(encoder))
     models = {(BASE, SHARED): original}
     for control in controls:
-        of_control = models_of(checkpoints, control, original, device, log)
-        models |= {(made.task, control): model for made, model in of_control}
+        models |= {(one.task, control): model for one, model in models_of(checkpoints, control, original, device, log)}
     return models
 
 

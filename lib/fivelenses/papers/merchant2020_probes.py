@@ -5,7 +5,7 @@ Rows of the pre-trained encoder and of its baselines (random weights, embeddings
 to the fold of its place among those that are drawn, modulo ten.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import datasets
@@ -27,7 +27,7 @@ from fivelenses.papers.models import randomly_initialised
 from fivelenses.records import BASE, FINE_TUNED, LEXICAL, PARSER, RANDOMISED, SHARED, TWIN, WHOLE
 from fivelenses.tasks import FOLDS, subset
 from fivelenses.tasks.encoding import NO_WORD, encode_words
-from fivelenses.tasks.treebanks import SPLITS, edge_table, read_treebank
+from fivelenses.tasks.treebanks import edge_table, read_treebank
 
 SAMPLE_SEED = 0  # of the sentences that are drawn from a table
 PUNCTUATION = "PUNCT"
@@ -43,11 +43,6 @@ class Split:
 
     sentences: datasets.Dataset
     targets: list[Target]
-
-    @property
-    def places(self) -> list[int]:
-        """The sentence of each target."""
-        return [target.sentence for target in self.targets]
 
 
 def edge_probing(
@@ -85,7 +80,8 @@ def edge_probing(
         rows += edge_scores({(LEXICAL, SHARED): embeddings}, splits, "mix", probe, device)
     rows += edge_scores(vectors, splits, "top", probe, device)
     table = pd.DataFrame(rows, columns=["model", "control", "seed", "layers", "fold", "micro_f1"])
-    sizes = {"targets": len(splits[0].targets), "examples": len(set(splits[-1].places))}
+    read = {target.sentence for target in splits[-1].targets}
+    sizes = {"targets": len(splits[0].targets), "examples": len(read)}
     sizes |= {"data": "toy world" if source == "toyworld" else find_edge_task(edge_task).data}
     return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints), **sizes)[EDGES]
 
@@ -194,7 +190,8 @@ def codelengths(
         return pd.DataFrame(columns=CODES)
     train = {"train": edge_table(edge_task, source)["train"]}
     splits = targets_of_splits(train, encoder, probe["targets"], max_tokens)
-    targets, places = splits[0].targets, splits[0].places
+    targets = splits[0].targets
+    places = [target.sentence for target in targets]
     labels = MultiLabelBinarizer().fit_transform([target.labels for target in targets])
     # Numbers where each target has one, and else a column each.
     y = labels.argmax(axis=1) if (labels.sum(axis=1) == 1).all() else labels
@@ -239,25 +236,22 @@ def structure(
     if not models:
         return pd.DataFrame(columns=TREES)
     tokenizer = encoders.tokenizer(encoders.locate(encoder))
-    treebank = read_treebank("ewt", source)
-    table = structural_probes(models, tokenizer, treebank, structural_sentences, max_tokens, device)
+    table = structural_probes(models, tokenizer, source, structural_sentences, max_tokens, device)
     table["model"], table["control"] = zip(*table["model"], strict=True)
     return table.assign(tuned_seed=tuned_seed(checkpoints))[TREES]
 
 
 def structural_probes(
-    models: Mapping,
+    models: Mapping[Hashable, nn.Module],
     tokenizer: PreTrainedTokenizerBase,
-    treebank: Mapping[str, pd.DataFrame],
+    source: str,
     sentences: int,
     max_length: int = 128,
     device: str | None = None,
 ) -> pd.DataFrame:
-    """How well a projection of each layer gives distances and depths in the syntax tree.
+    """How well a projection of each layer gives distances and depths in the syntax trees of a source's treebank.
 
     Args:
-        models: name to encoder.
-        treebank: splits `train`, `validation`, `test` with `tokens`, `upos`, `heads`.
         sentences: of the training split at most, half as many of the others, drawn at random; a sentence is left out
             where a word has no tokens.
 
@@ -267,8 +261,8 @@ def structural_probes(
         punctuation), and `examples` (test sentences).
     """
     tables, encoded, rows = {}, {}, []
-    for split in SPLITS:
-        table, most = treebank[split], sentences if split == "train" else sentences // 2
+    for split, table in read_treebank("ewt", source).items():
+        most = sentences if split == "train" else sentences // 2
         table = table[table["tokens"].map(len).between(MIN_WORDS, MAX_WORDS)]
         # Drawn and not the first: a treebank stands in the order of its genres.
         drawn = table.iloc[subset(np.zeros(len(table)), most, SAMPLE_SEED)]

@@ -76,7 +76,7 @@ def model_of(
 def models_of(
     checkpoints: Iterable[Checkpoint], control: str, original: nn.Module, device: str | None = None, log: Log = print
 ) -> Iterator[tuple[Specification, nn.Module]]:
-    """`model_of` those whose training did not diverge, with what they were made by; without those that have none."""
+    """Specification and `model_of` of each checkpoint whose training did not diverge, where it has such a model."""
     for checkpoint in converged(checkpoints):
         model = model_of(checkpoint, control, original, device, log)
         if model is not None:

@@ -7,6 +7,7 @@ training examples gains when a layer is rolled back. Structural probes read a tr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import datasets
@@ -29,7 +30,6 @@ from fivelenses.papers.models import development_examples
 from fivelenses.records import WHOLE
 from fivelenses.tasks import folds, subset
 from fivelenses.tasks.examples import encode, with_examples
-from fivelenses.tasks.treebanks import read_treebank
 
 PROBE = mlp_probe.Configuration((64, 64), 1e-4)
 
@@ -90,11 +90,9 @@ def label_reading(
         represent(model, split, setting.layers, device=setting.device) for split in (setting.training, setting.examples)
     )
     labels = np.array(setting.training["labels"])
-    distances = [
-        [label_distance(states[layer][points], labelling) for layer in setting.layers] for labelling in labellings
-    ]
+    distances = [label_distance(states[layer][points], one) for one, layer in product(labellings, setting.layers)]
     right = [probe(learned[layer], labels, states[layer], gold, seeds, epochs) for layer in setting.layers]
-    return LabelReading(np.array(distances), np.stack(right, axis=1))
+    return LabelReading(np.reshape(distances, (len(labellings), -1)), np.stack(right, axis=1))
 
 
 def separable(labels: np.ndarray, width: int) -> np.ndarray:
@@ -114,23 +112,14 @@ def probe(
     learned: np.ndarray, labels: np.ndarray, states: np.ndarray, gold: np.ndarray, seeds: Sequence[int], epochs: int
 ) -> np.ndarray:
     """(n,) how often classifier probes from several initialisations are right about each row of `states`."""
-    rows = learned, labels, states, gold
-    return mlp_probe.fit_grid(*rows, [PROBE], seeds, max_epochs=epochs).right.mean(0)
+    return mlp_probe.fit_grid(learned, labels, states, gold, [PROBE], seeds, epochs).right.mean(0)
 
 
-class Rollback(NamedTuple):
-    """`rises` (examples, L) of the loss, in nats; `elsewhere` (L,), the mean rise with the layer moved as far in random
-    directions; `fold_of` (examples,).
-    """
-
-    rises: np.ndarray
-    elsewhere: np.ndarray
-    fold_of: np.ndarray
-
-
-def rollback(model: nn.Module, setting: Setting, examples: int | None = None, random_directions: int = 0) -> Rollback:
-    """The rise of the training loss with each layer alone reset to its pre-trained parameters, on so many examples at
-    most, and with it moved as far in so many random directions.
+def rollback(
+    model: nn.Module, setting: Setting, examples: int | None = None, random_directions: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(examples, L) the rise of the training loss in nats with each layer alone reset to its pre-trained parameters, on
+    so many examples at most; (L,) the mean rise with it moved as far in so many random directions; (examples,) folds.
     """
     model.to(setting.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     before, rises, elsewhere = None, [], []
@@ -146,7 +135,7 @@ def rollback(model: nn.Module, setting: Setting, examples: int | None = None, ra
         steps = [directions.rescaled(directions.random_direction(here, seed), back) for seed in seeds]
         losses = [loss(directions.moved(here, step)).loss for step in steps]
         elsewhere.append(np.mean(losses) - before.mean() if losses else 0.0)
-    return Rollback(np.stack(rises, axis=1), np.array(elsewhere), loss.fold_of)
+    return np.stack(rises, axis=1), np.array(elsewhere), loss.fold_of
 
 
 def weight_distances(model: nn.Module, setting: Setting) -> np.ndarray:
@@ -158,5 +147,5 @@ def tree_correlations(
     model: nn.Module, tokenizer: PreTrainedTokenizerBase, source: str, sentences: int, device: str | None
 ) -> np.ndarray:
     """(L,) the mean rank correlation of a structural probe's distances and depths with those of a source's trees."""
-    table = structural_probes({"": model}, tokenizer, read_treebank("ewt", source), sentences, device=device)
+    table = structural_probes({"": model}, tokenizer, source, sentences, device=device)
     return table[table["fold"] == WHOLE].groupby("layer")["spearman"].mean().iloc[1:].to_numpy()

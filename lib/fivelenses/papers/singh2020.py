@@ -82,8 +82,7 @@ def frozen_probes(
         places = np.searchsorted(used, numbers)
         for layer in kept:
             probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
-            probe.fit(training[layer][places], labels[numbers])
-            predicted = probe.predict(evaluation[layer])
+            predicted = probe.fit(training[layer][places], labels[numbers]).predict(evaluation[layer])
             row = {"task": task, "examples": len(numbers), "seed": seed, "removed": depth - layer}
             scored = (predicted == gold, np.ones(gold.size), null, gold, predicted)
             examples.append(example_rows(row | {"metric": data.task.metric}, *scored))

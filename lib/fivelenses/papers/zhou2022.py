@@ -173,10 +173,8 @@ def probe_accuracy(
 
     Args:
         checkpoints: of one encoder and task; one whose training diverged is left out.
-        probe_sizes, probe_regularisers: the grid of the probes.
-        probe_points: training points at most, a stratified subset.
-        probe_initialisations: fits of the best of the grid.
-        probe_epochs: at most, of every fit.
+        probe_sizes, probe_regularisers: the grid of the probes, whose best is fitted `probe_initialisations` times.
+        probe_points, probe_epochs: training points, a stratified subset, and epochs of every fit, at most.
 
     Returns:
         fits: one row per model: the columns of `before_and_after`; `hidden_1` and `hidden_2` of the best probe, and its
@@ -185,8 +183,8 @@ def probe_accuracy(
         initialisations), `weight` (points), `null` (those of the most frequent label).
     """
     parts = splits(checkpoints[0].specification, probe_points)
-    grid = mlp_probe.grid(probe_sizes, probe_regularisers)
-    return _accuracies(before_and_after(checkpoints), parts, grid, probe_initialisations, probe_epochs, device)
+    how = (mlp_probe.grid(probe_sizes, probe_regularisers), range(probe_initialisations), probe_epochs)
+    return _accuracies(before_and_after(checkpoints), parts, how, device)
 
 
 def target_accuracy(
@@ -204,24 +202,19 @@ def target_accuracy(
     """
     check_finite({one.specification.task: one for one in checkpoints}, "tuned_on")
     parts = splits(replace(checkpoints[0].specification, task=target), probe_points)
-    grid = mlp_probe.grid(probe_sizes, probe_regularisers)
-    return _accuracies(after_each_task(checkpoints), parts, grid, probe_initialisations, probe_epochs, device)
+    how = (mlp_probe.grid(probe_sizes, probe_regularisers), range(probe_initialisations), probe_epochs)
+    return _accuracies(after_each_task(checkpoints), parts, how, device)
 
 
 def _accuracies(
-    models: Iterable[tuple[list[dict], nn.Module]],
-    parts: Mapping[str, Split],
-    grid: Sequence[mlp_probe.Configuration],
-    initialisations: int,
-    epochs: int,
-    device: str | None,
+    models: Iterable[tuple[list[dict], nn.Module]], parts: Mapping[str, Split], how: tuple, device: str | None
 ) -> dict[str, pd.DataFrame]:
-    """`fits` and `sentences` of the best probe of each model."""
+    """`fits` and `sentences` of the best probe of each model; `how` it is found, as `mlp_probe.fit_grid` takes it."""
     fits, sentences = [], []
     for places, model in models:
         training, test = (parts[split].last_layer(model, device) for split in (TRAINING, HELD_OUT))
         points = (training, parts[TRAINING].labels, test, parts[HELD_OUT].labels)
-        best = mlp_probe.fit_grid(*points, grid, range(initialisations), max_epochs=epochs)
+        best = mlp_probe.fit_grid(*points, *how)
         first, second = best.selected.hidden
         fit = {"hidden_1": first, "hidden_2": second, "accuracy": best.mean, "deviation": best.deviation}
         fits += [place | fit for place in places]

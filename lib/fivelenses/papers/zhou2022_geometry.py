@@ -46,16 +46,11 @@ def geometry(
     for places, model in before_and_after(checkpoints):
         states, test = (part.last_layer(model, device) for part in parts.values())
         training = _probe(states[kept], whole[kept])
-        counted = {
-            "points": len(kept),
-            "dimensions": states.shape[1],
-            "labels": len(np.unique(whole[kept])),
-            "clusters": training.n_clusters if training else np.nan,
-            "all_points": len(whole),
-            "separable": directprobe.linearly_separable(states, whole),
-            "control_separable": directprobe.random_label_control(states, whole, PERMUTATION),
-            "similarity": _similarity((states[kept], whole[kept]), (test, held_out), common, training),
-        }
+        counted = {"points": len(kept), "dimensions": states.shape[1], "labels": len(np.unique(whole[kept]))}
+        counted |= {"clusters": training.n_clusters if training else np.nan, "all_points": len(whole)}
+        counted["separable"] = directprobe.linearly_separable(states, whole)
+        counted["control_separable"] = directprobe.random_label_control(states, whole, PERMUTATION)
+        counted["similarity"] = _similarity((states[kept], whole[kept]), (test, held_out), common, training)
         rows += [place | counted for place in places]
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=COLUMNS)
 
@@ -170,13 +165,12 @@ def movements(centroids: Centroids, labels: Sequence[str]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _closest_paths(centroids: Centroids, labels: Sequence[str], count: int = 3) -> pd.DataFrame:
-    """Figure 3: the paths of the `count` closest labels' centroids, in layer 1 and in the last."""
+def _closest_paths(centroids: Centroids, labels: Sequence[str]) -> pd.DataFrame:
+    """Figure 3: the paths of the three closest labels' centroids, in layer 1 and in the last."""
     steps, last = sorted({step for step, _ in centroids}), max(layer for _, layer in centroids)
     start = centroids[steps[0], last]
     apart = np.linalg.norm(start[:, None] - start[None], axis=-1)
-    others = np.argsort(apart + np.diag(np.full(len(apart), np.inf)), axis=1)[:, : count - 1]
-    groups = np.column_stack([np.arange(len(apart)), others])
+    groups = np.argsort(apart, axis=1)[:, :3]  # each label and the two that are nearest to it
     closest = min(groups, key=lambda group: apart[np.ix_(group, group)].sum())
     parts = []
     for layer in (1, last):
