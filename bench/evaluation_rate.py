@@ -90,7 +90,8 @@ def error_of_bfloat16(device: str) -> None:
     checkpoint = prepare([specification])[0]
     model, layers = checkpoint.model().to(device), range(1, 7)
     start = layer_parameters(encoders.load_weights(encoders.locate(ENCODER)).to(device), layers)
-    examples = encode(tasks.load(TASK, "toyworld"), "validation", checkpoint.tokenizer(), PIECES).select(range(CELL))
+    tokenizer = encoders.tokenizer(encoders.locate(ENCODER))
+    examples = encode(tasks.load(TASK, "toyworld"), "validation", tokenizer, PIECES).select(range(CELL))
     direction = difference(layer_parameters(model, layers), start)
     found = [
         curve(ClassifierLoss(model, examples, layers, autocast=lower), start, direction, grid(-1, 2, 13))

@@ -14,7 +14,7 @@ from pydantic.types import NonNegativeFloat, NonNegativeInt, PositiveFloat, Posi
 from ruamel.yaml import YAML, YAMLError
 
 from fivelenses import catalogue
-from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_rows
+from fivelenses.checkpoints.specification import Schedule, Specification, specify, training_split
 from fivelenses.files import project_folder
 from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError
@@ -185,7 +185,7 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
 
         precision = resolved_precision(self.precision, self.device)
         depth = encoders.config(encoders.locate(encoder)).num_hidden_layers
-        trainings = self.trainings(task, encoder, training_rows(task, self.source), depth)
+        trainings = self.trainings(task, encoder, training_split(task, self.source)[1], depth)
         return [specify(encoder, task, self.source, precision=precision, **training) for training in trainings]
 
     def specifications(self) -> list[Specification]:

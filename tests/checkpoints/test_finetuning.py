@@ -67,7 +67,7 @@ def test_the_score_is_that_of_the_saved_model_example_by_example(toy_checkpoint,
     _, wrong = one_by_one(model, rows)
     batched = predict(model, toy_data, rows, DataCollatorWithPadding(toy_tokenizer))
     assert (batched != np.array(rows["labels"])).tolist() == wrong.tolist()
-    assert score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.score
+    assert score("accuracy", batched, np.array(rows["labels"])) == toy_checkpoint.manifest["score"]
 
 
 @pytest.mark.parametrize("damage", ["flipped byte", "lost file", "broken manifest"])

@@ -34,7 +34,6 @@ from fivelenses.checkpoints.store import PREDICTIONS, Checkpoint, DamagedCheckpo
 from fivelenses.checkpoints.tables import flat_labels, predict, scored
 from fivelenses.files import disk_named, written_beside
 from fivelenses.models import encoders, heads, layers
-from fivelenses.tasks import subset
 from fivelenses.tasks.examples import TaskData, encode, with_examples
 
 LAST_RATE = 32  # Howard and Ruder's ratio of the peak learning rate to the last one.
@@ -63,17 +62,20 @@ def prepare(
 
     Args:
         store: the project's when None.
-        workers: processes that train side by side; by default one per core for small encoders without a GPU, one
-            otherwise.
+        workers: processes that train side by side; by default one, for small encoders without a GPU one per core.
         log: called with one line of plain text for each event, and every half minute.
         device: `auto` (a GPU when there is one), `cpu` or `cuda`.
 
     Refused: an encoder with broken weights or a tokeniser that is not its own.
     """
-    store = store or Store()
-    found = {one: _find(store, one, log) for one in dict.fromkeys(specifications)}
-    ready = {one: checkpoint for one, checkpoint in found.items() if checkpoint is not None}
-    missing = [one for one in found if one not in ready]
+    store, wanted, ready = store or Store(), dict.fromkeys(specifications), {}
+    for one in wanted:
+        try:
+            if (stored := store.find(one)) is not None:
+                ready[one] = stored
+        except DamagedCheckpoint as damage:
+            log(str(damage))
+    missing = [one for one in wanted if one not in ready]
     shapes = [encoders.check_encoder(one.encoder, projections=bool(one.reinitialised)) for one in missing]
     if workers is None:
         # By default a GPU is not shared.
@@ -93,14 +95,6 @@ def prepare(
     return [ready[specification] for specification in specifications]
 
 
-def _find(store: Store, specification: Specification, log: Callable[[str], None]) -> Checkpoint | None:
-    try:
-        return store.find(specification)
-    except DamagedCheckpoint as damage:
-        log(str(damage))
-        return None
-
-
 def _progress(waiting: Sequence[Specification], store: Store) -> str:
     """How far the trainings are that are under way, whichever process makes them."""
     under_way = []
@@ -116,7 +110,7 @@ def _progress(waiting: Sequence[Specification], store: Store) -> str:
 
 def _outcome(specification: Specification, checkpoint: Checkpoint, count: str, seconds: float) -> str:
     ended = "DIVERGED (its loss is not a number: lower its rate)" if checkpoint.manifest["diverged"] else "fine-tuned"
-    score = f"score {checkpoint.score:.3f} (null {checkpoint.manifest['null_rate']:.3f})"
+    score = f"score {checkpoint.manifest['score']:.3f} (null {checkpoint.manifest['null_rate']:.3f})"
     return f"{ended} {count}: {specification.describe()}, {score}, {seconds:.0f} s so far"
 
 
@@ -138,15 +132,9 @@ def _trained(
 
 
 def fine_tune(specification: Specification, store: Store, device: str = "auto", wait: bool = True) -> Checkpoint | None:
-    """Make one checkpoint; when another process is making it, wait for that process or, without `wait`, return None.
-
-    Returns:
-        The finished checkpoint. Its manifest holds `score`, `null_rate`, `diverged`, `history`, `seconds`,
-        `seconds_per_step`, and the second score of answers (`exact_match`) or trees (`uas`).
-    """
-    lock = store.lock(specification.address)
+    """Make one checkpoint; when another process is making it, wait for that process or, without `wait`, return None."""
     try:
-        held = lock.acquire(blocking=wait)
+        held = store.lock(specification.address).acquire(blocking=wait)
     except Timeout:
         return None
     with held:
@@ -180,8 +168,7 @@ def _train(specification: Specification, partial: Path, device: str) -> dict:
         layers.truncate(model, specification.truncated)
     layers.reinitialise(model, specification.reinitialised, specification.seed, specification.biases_and_norms)
     layers.freeze(model, specification.frozen)
-    timer = _Timer(partial / PROGRESS)
-    trainer = _run_trainer(specification, model, training, collate, timer, partial, device)
+    trainer = _run_trainer(specification, model, training, collate, partial, device)
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     scores, rows = scored(specification, data, evaluation, predict(model, data, evaluation, collate))
     _write(partial, model, tokenizer)
@@ -194,7 +181,6 @@ def _train(specification: Specification, partial: Path, device: str) -> dict:
         "diverged": not (finite and all(math.isfinite(loss) for _, loss in losses)),
         "history": losses,
         "steps": trainer.state.global_step,
-        "seconds_per_step": timer.mean,
         "training_examples": _count(training),
         "evaluation_examples": _count(evaluation),
         "provenance": {split: data.provenance(split) for split in ("train", "validation")},
@@ -206,19 +192,18 @@ def _run_trainer(
     model: nn.Module,
     training: datasets.Dataset,
     collate: Callable,
-    timer: "_Timer",
     partial: Path,
     device: str,
 ) -> Trainer:
     """Train a model in place, from its last saved state where there is one."""
     schedule, resumed = specification.schedule, _last_whole_state(partial / "trainer")
-    saver = _StepSaver(specification.saved_steps, partial / "steps")
+    saver, progress = _StepSaver(specification.saved_steps, partial / "steps"), _Progress(partial / PROGRESS)
     trainer = Trainer(
         model=model,
         args=_arguments(specification, schedule.steps(training.num_rows), partial / "trainer", device),
         train_dataset=training,
         data_collator=collate,
-        callbacks=[saver, _OrderSaver(resumed), _StopOnDivergence(), timer],
+        callbacks=[saver, _OrderSaver(resumed), _StopOnDivergence(), progress],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.create_optimizer()
@@ -248,7 +233,7 @@ def _training_examples(data: TaskData, specification: Specification, tokenizer) 
     chosen = data if on_words else with_examples(data, wanted, seed)
     encoded = encode(chosen, "train", tokenizer, specification.schedule.max_length)
     if on_words and wanted is not None:
-        encoded = encoded.select(subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))
+        encoded = encoded.select(tasks.subset(np.zeros(encoded.num_rows, dtype=int), wanted, seed))
     return shuffled(encoded, specification.seed) if specification.shuffled_labels else encoded
 
 
@@ -279,10 +264,7 @@ def on_gpu(device: str) -> bool:
 
 
 def resolved_precision(precision: str, device: str) -> str:
-    """The precision that `auto` stands for: bfloat16 where the device has instructions for it, float32 elsewhere.
-
-    A processor without them is slower in bfloat16 than in float32.
-    """
+    """bfloat16 for `auto` where the device has instructions for it (without them it is slower), otherwise float32."""
     if precision != "auto":
         return precision
     if on_gpu(device):
@@ -302,13 +284,10 @@ def _arguments(specification: Specification, steps: int, folder: Path, device: s
         train_sampling_strategy="group_by_length" if schedule.by_length else "random",
         seed=seed,
         data_seed=seed,
-        save_strategy="steps",
         save_steps=max(1, math.ceil(steps / SAVES)),
         save_total_limit=1,
-        logging_strategy="steps",
         logging_steps=max(1, steps // 50),
         logging_nan_inf_filter=False,
-        report_to=[],
         disable_tqdm=True,
         log_level="error",
         bf16=specification.precision == "bfloat16",
@@ -318,10 +297,7 @@ def _arguments(specification: Specification, steps: int, folder: Path, device: s
 
 
 def rate_multiplier(schedule: Schedule, steps: int) -> Callable[[int], float]:
-    """The learning rate as a fraction of its peak, by step; it stays what it is after `steps`.
-
-    `slanted-triangular`: up linearly over the warm-up, then down linearly to 1/32. `linear`: the same, down to 0. Both
-    go down to a tenth where further epochs follow.
+    """The learning rate as a fraction of its peak, by step, as `Schedule` says; it stays what it is after `steps`.
 
     Example:
         >>> rate = rate_multiplier(Schedule(1e-5, 32, 5, warmup=0.1), 100)
@@ -408,27 +384,23 @@ class _StopOnDivergence(TrainerCallback):
             control.should_training_stop = True
 
 
-class _Timer(TrainerCallback):
-    """What a step takes, without what is saved after it, and a file that says how far the training is."""
+class _Progress(TrainerCallback):
+    """Writes a file that says how far the training is."""
 
     def __init__(self, file: Path):
-        self.file, self.started, self.seconds, self.written = file, 0.0, [], 0.0
+        self.file, self.written = file, 0.0
 
-    def on_step_begin(self, args, state, control, **_):
-        self.started = time.monotonic()
+    def on_train_begin(self, args, state, control, **_):
+        self.first, self.began = state.global_step, time.monotonic()
 
     def on_step_end(self, args, state, control, **_):
         now = time.monotonic()
-        self.seconds.append(now - self.started)
         if now - self.written >= SECONDS_BETWEEN_STATES:
-            self.written, left = now, self.mean * (state.max_steps - state.global_step)
+            seconds_per_step = (now - self.began) / (state.global_step - self.first)
+            left = seconds_per_step * (state.max_steps - state.global_step)
             with written_beside(self.file) as place:
                 place.write_text(json.dumps([state.global_step, state.max_steps, left]), encoding="utf-8")
-
-    @property
-    def mean(self) -> float | None:
-        """In seconds; None without a step."""
-        return round(sum(self.seconds) / len(self.seconds), 4) if self.seconds else None
+            self.written = now
 
 
 def environment(device: str) -> dict:

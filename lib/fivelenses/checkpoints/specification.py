@@ -147,24 +147,10 @@ class Specification:
 
 
 @cache
-def _training_split(task: str, source: str) -> tuple[str, int]:
+def training_split(task: str, source: str) -> tuple[str, int]:
+    """The digest of the training examples that a source has of a task, and how many these are."""
     data = tasks.load(task, source, ("train",))
     return data.digest("train"), data.splits["train"].num_rows
-
-
-def training_rows(task: str, source: str) -> int:
-    """How many training examples a source has of a task."""
-    return _training_split(task, source)[1]
-
-
-def spaced_steps(last: int, count: int) -> tuple[int, ...]:
-    """At most `count` steps (two or more) from 0 to `last`, close together at first, where training moves most.
-
-    Example:
-        >>> spaced_steps(100, 5)
-        (0, 6, 25, 56, 100)
-    """
-    return tuple(sorted({round(last * (place / (count - 1)) ** 2) for place in range(count)}))
 
 
 def specify(
@@ -181,18 +167,24 @@ def specify(
 
     Args:
         examples: at most so many training examples; a number that all of them fit in counts as all.
-        states: so many states along training are kept, as `spaced_steps` spaces them, instead of naming `saved_steps`.
-            Steps are counted in rows of the task, so where passages are read in several windows the last state
-            comes before the end.
+        states: two or more, instead of `saved_steps`: at most so many states along training are kept. Steps are counted
+            in rows of the task: where passages are read in several windows, the last state comes before the end.
         rest: other fields of a `Specification`.
+
+    Example:
+        >>> schedule = Schedule(learning_rate=1e-3, batch_size=32, epochs=1)
+        >>> specify("toy-bert/seed-0", "rte", "toyworld", 0, schedule, examples=3200, states=5).saved_steps
+        (0, 6, 25, 56, 100)
     """
     from fivelenses.models import encoders
 
-    digest, rows = _training_split(task, source)
+    digest, rows = training_split(task, source)
     if examples is None or examples >= rows:
         # Of all examples there is one choice, whatever the seed.
         examples, rest = None, rest | {"examples_seed": 0}
     if states is not None:
-        rest["saved_steps"] = spaced_steps(schedule.steps(examples or rows), states)
+        # Close together at first, where training moves most.
+        last = schedule.steps(examples or rows)
+        rest["saved_steps"] = sorted({round(last * (place / (states - 1)) ** 2) for place in range(states)})
     identity = encoders.locate(encoder).identity
     return Specification(encoder, identity, task, source, digest, seed, schedule, examples, **rest)

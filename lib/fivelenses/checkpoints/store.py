@@ -19,7 +19,6 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import load_file
 from torch import nn
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from fivelenses import tasks
 from fivelenses.checkpoints.specification import Specification
@@ -36,11 +35,8 @@ class DamagedCheckpoint(RunError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A fine-tuned model in the store.
-
-    Attributes:
-        folder: where it lies.
-        manifest: specification, scores, loss history, seconds, device, versions and the hash of every file.
+    """A fine-tuned model in the store: its `folder`, and the `manifest` in it with the specification, scores, loss
+    history, seconds, device, versions and the hash of every file.
     """
 
     folder: Path
@@ -55,10 +51,6 @@ class Checkpoint:
         """The fine-tuned model with its head, in evaluation mode."""
         return heads.read(self.folder, tasks.find(self.specification.task).head)
 
-    def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The tokeniser that the model was trained with."""
-        return AutoTokenizer.from_pretrained(self.folder)
-
     def steps(self) -> tuple[int, ...]:
         """Optimiser steps whose weights were kept, in order."""
         return tuple(sorted(int(file.stem) for file in (self.folder / "steps").glob("[0-9]*.safetensors")))
@@ -69,11 +61,6 @@ class Checkpoint:
         weights = load_file(self.folder / "steps" / f"{step}.safetensors")
         model.load_state_dict({name: tensor.to(torch.float32) for name, tensor in weights.items()}, strict=False)
         return model
-
-    @property
-    def score(self) -> float:
-        """The task's metric on the evaluation split."""
-        return self.manifest["score"]
 
 
 def check_finite(checkpoints: Mapping[str, Checkpoint], where: str) -> None:
@@ -99,9 +86,7 @@ class Store:
 
     def lock(self, address: str) -> FileLock:
         """Held by the one process that makes the checkpoint of this address."""
-        folder = self.folder / "locks"
-        folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder / f"{address}.lock")
+        return FileLock(self.folder / "locks" / f"{address}.lock")
 
     def find(self, specification: Specification) -> Checkpoint | None:
         """The finished checkpoint, its hashes checked; None when there is none."""
@@ -173,11 +158,10 @@ def inspect(prune: bool, log: Callable[[str], None]) -> int:
 def _names(specifications: Mapping[str, Specification]) -> dict[str, str]:
     """What each address holds in words: its description, and the fields in which those of one description differ."""
     described = {address: one.describe() for address, one in specifications.items()}
-    fields = {address: one.as_dict() for address, one in specifications.items()}
-    fields = {address: one | {"schedule": None} | one["schedule"] for address, one in fields.items()}
+    fields = {address: vars(one) | {"schedule": None} | vars(one.schedule) for address, one in specifications.items()}
     names = {}
     for address, words in described.items():
         alike = [fields[other] for other, same in described.items() if same == words]
-        several = [name for name, value in fields[address].items() if any(one.get(name) != value for one in alike)]
+        several = [name for name, value in fields[address].items() if any(one[name] != value for one in alike)]
         names[address] = ", ".join([words, *(f"{name} {fields[address][name]}" for name in several)])
     return names

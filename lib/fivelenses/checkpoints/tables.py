@@ -23,13 +23,14 @@ from fivelenses.checkpoints.specification import Specification
 from fivelenses.checkpoints.store import PREDICTIONS, Checkpoint
 from fivelenses.models.biaffine import parse
 from fivelenses.tasks.encoding import best_span
-from fivelenses.tasks.examples import TaskData, with_examples
-from fivelenses.tasks.scores import attached, chain_matches, exact_match, f1, first_sentence, score
+from fivelenses.tasks.examples import SENTENCE_END, TaskData, with_examples
+from fivelenses.tasks.scores import attached, chain_matches, exact_match, f1, score
 
 # What a model reads of an encoded example; the rest is for training and scoring.
 INPUTS = ("input_ids", "attention_mask", "token_type_ids", "word_ids", "units")
 BATCH_SIZE = 64
-# Of a manifest, in the table of models.
+# Of a schedule and of a manifest, in the table of models.
+OF_SCHEDULE = ("learning_rate", "batch_size", "shape", "max_length")
 MEASURED = ("steps", "metric", "score", "null_rate", "evaluation_examples", "diverged", "seconds", "exact_match", "uas")
 
 # Labels of all units, one answer per question, or heads and relations per sentence.
@@ -120,7 +121,7 @@ def scored(
     named, others = {"label": -1, "predicted": -1}, {}
     if head == "span":
         gold = [one["text"] for one in table["answers"]]
-        guessed = [first_sentence(passage) for passage in table["context"]]
+        guessed = [SENTENCE_END.split(passage.strip(), maxsplit=1)[0] for passage in table["context"]]
         right, null = ([f1(*pair) for pair in zip(texts, gold, strict=True)] for texts in (predicted, guessed))
         weight = np.ones(len(gold))
         others = {"exact_match": sum(map(exact_match, predicted, gold)) / len(gold)}
@@ -187,13 +188,8 @@ def models(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
     rows = []
     for checkpoint in checkpoints:
         manifest, schedule = checkpoint.manifest, checkpoint.specification.schedule
-        row = _name(checkpoint) | {
-            "learning_rate": schedule.learning_rate,
-            "batch_size": schedule.batch_size,
-            "shape": schedule.shape,
-            "max_length": schedule.max_length,
-            "training_data": manifest["provenance"]["train"],
-        }
+        row = _name(checkpoint) | {name: getattr(schedule, name) for name in OF_SCHEDULE}
+        row["training_data"] = manifest["provenance"]["train"]
         rows.append(row | {name: manifest[name] for name in MEASURED if name in manifest})
     return pd.DataFrame(rows)
 

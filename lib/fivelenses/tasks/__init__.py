@@ -9,13 +9,12 @@ import numpy as np
 from fivelenses.catalogue import find as find
 
 FOLDS = 10  # into which examples are dealt
-# What takes seconds to load, for which the refusal of a name does not wait.
-_LOADED_LATE = {"TaskData": "examples", "load": "examples"}
 
 
 def __getattr__(name: str):
-    if name in _LOADED_LATE:
-        return getattr(import_module(f"fivelenses.tasks.{_LOADED_LATE[name]}"), name)
+    # They take seconds to load, for which the refusal of a name does not wait.
+    if name in ("TaskData", "load"):
+        return getattr(import_module("fivelenses.tasks.examples"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

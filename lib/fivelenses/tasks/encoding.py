@@ -7,7 +7,7 @@ the next (as in the code of Devlin et al. 2019 and in transformers' example for 
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import datasets
 import numpy as np
@@ -45,10 +45,6 @@ def encode_words(
     return {**encoded, "word_ids": words}
 
 
-def _selected(columns: Mapping[str, list], rows: Sequence[int]) -> dict[str, list]:
-    return {name: [values[row] for row in rows] for name, values in columns.items()}
-
-
 def encode_units(
     table: datasets.Dataset, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
@@ -58,16 +54,14 @@ def encode_units(
     """
     number = {name: place for place, name in enumerate(labels)}
     columns = encode_words(table["tokens"], tokenizer, max_length)
-    targets: dict[str, list] = {"units": [], "labels": []}
     rows = []
     for row, (units, names) in enumerate(zip(table["units"], table["names"], strict=True)):
         present = set(columns["word_ids"][row])
         whole = [(unit, number[name]) for unit, name in zip(units, names, strict=True) if present.issuperset(unit)]
         if whole:
-            rows.append(row)
-            targets["units"].append([unit for unit, _ in whole])
-            targets["labels"].append([label for _, label in whole])
-    return datasets.Dataset.from_dict(_selected(columns, rows) | targets)
+            units, targets = zip(*whole, strict=True)
+            rows.append({name: values[row] for name, values in columns.items()} | {"units": units, "labels": targets})
+    return datasets.Dataset.from_list(rows)
 
 
 def encode_trees(
@@ -81,16 +75,15 @@ def encode_trees(
     """
     number = {name: place for place, name in enumerate(labels)}
     columns = encode_words(table["tokens"], tokenizer, max_length)
-    targets: dict[str, list] = {"row": [], "heads": [], "labels": []}
+    rows = []
     for row, (heads, names) in enumerate(zip(table["heads"], table["names"], strict=True)):
         present = {0, *(word + 1 for word in columns["word_ids"][row])}
         counted = [word in present and head in present for word, head in enumerate(heads, start=1)]
         if any(counted):
-            relations = [number[name] for name in names]
-            targets["row"].append(row)
-            for column, values in (("heads", heads), ("labels", relations)):
-                targets[column].append([value if yes else IGNORED for value, yes in zip(values, counted, strict=True)])
-    return datasets.Dataset.from_dict(_selected(columns, targets["row"]) | targets)
+            targets = np.where(counted, [heads, [number[name] for name in names]], IGNORED).tolist()
+            tokens = {name: values[row] for name, values in columns.items()}
+            rows.append(tokens | {"row": row, "heads": targets[0], "labels": targets[1]})
+    return datasets.Dataset.from_list(rows)
 
 
 def encode_windows(table: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> datasets.Dataset:

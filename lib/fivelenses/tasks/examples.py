@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import datasets
 import huggingface_hub
 import numpy as np
-import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 import toyworld
@@ -70,33 +69,23 @@ def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskD
         (['train', 'validation'], ('not_equivalent', 'equivalent'))
     """
     task = find(name)
-    splits = splits or tuple(task.splits)
+    splits, labels = splits or tuple(task.splits), task.labels
     if task.own:
-        return TaskData(task, "own", {split: _as_dataset(own.table(task, split)) for split in splits}, task.labels)
-    if task.treebank:
-        return _word_data(task, source, splits)
-    if source == "toyworld":
-        labels = tuple(toyworld.LABELS["trec_fine"]) if task.name == "trec" else task.labels
-        return TaskData(task, source, {split: _toy_split(task, split) for split in splits}, labels)
-    return _hub_data(task, splits)
-
-
-def _word_data(task: Task, source: str, splits: tuple[str, ...]) -> TaskData:
-    # Labels are those of all splits in alphabetical order, as the table lists none.
-    frames = word_tables(task.name, source)
-    by_split = {split: frames[name] for split, name in task.splits.items()}
-    labels = tuple(sorted({name for frame in by_split.values() for names in frame["names"] for name in names}))
-    return TaskData(task, source, {split: _as_dataset(by_split[split]) for split in splits}, labels)
-
-
-def _toy_split(task: Task, split: str) -> datasets.Dataset:
-    # The toy world's second domain takes the place of Wikipedia.
-    frames = toyworld.table("second_domain" if task.name == "wikitext" else task.name)
-    return _as_dataset(frames[split] if split in frames else frames[task.splits[split]])
-
-
-def _as_dataset(frame: pd.DataFrame) -> datasets.Dataset:
-    return datasets.Dataset.from_pandas(frame, preserve_index=False)
+        source, frames = "own", {split: own.table(task, split) for split in splits}
+    elif task.treebank:
+        every = word_tables(name, source)
+        frames = {split: every[there] for split, there in task.splits.items()}
+        # Those of all splits in alphabetical order, as the table lists none.
+        labels = tuple(sorted({label for frame in frames.values() for names in frame["names"] for label in names}))
+    elif source == "toyworld":
+        # The toy world's second domain takes the place of Wikipedia.
+        every = toyworld.table("second_domain" if name == "wikitext" else name)
+        frames = {split: every[split if split in every else task.splits[split]] for split in splits}
+        labels = tuple(toyworld.LABELS["trec_fine"]) if name == "trec" else labels
+    else:
+        return _hub_data(task, splits)
+    tables = {split: datasets.Dataset.from_pandas(frames[split], preserve_index=False) for split in splits}
+    return TaskData(task, source, tables, labels)
 
 
 def _hub_data(task: Task, splits: tuple[str, ...]) -> TaskData:

@@ -108,8 +108,7 @@ def read_table(file: Path) -> pd.DataFrame:
     if not file.is_file():
         raise SourceError(f"There is no file {file.absolute()}: correct its path.")
     try:
-        for place, row in _rows(file, kind):
-            rows[place] = row
+        rows.update(_rows(file, kind))  # those before a broken one are kept
     except (OSError, ValueError, TypeError, csv.Error, pa.ArrowException) as error:
         reason = str(error).splitlines()[0][:120]
         line = "" if kind == ".parquet" else f" near line {1 + max(rows, default=1):,}"

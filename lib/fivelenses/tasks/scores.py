@@ -62,11 +62,6 @@ def f1(predicted: str, gold: Sequence[str]) -> float:
     return best
 
 
-def first_sentence(passage: str) -> str:
-    """A passage up to its first full stop, question or exclamation mark before white space, as the null answer."""
-    return re.split(r"(?<=[.!?])\s", passage.strip(), maxsplit=1)[0]
-
-
 Tree = tuple[Sequence[int], Sequence[str]]  # the heads and the relations of a sentence's words
 
 

@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 from fivelenses.catalogue import CORPORA
 from fivelenses.files import RunError, cache_folder, written_beside
 
-RAW_HOST = "https://raw.githubusercontent.com"
-
 
 class SourceError(RunError):
     """A table or file could not be read; the message says which, from where, and what to do."""
@@ -90,7 +88,7 @@ def raw_bytes(corpus: str, split: str = "all") -> bytes:
             content = lzma.decompress(place.read_bytes())
         else:
             if not place.is_file():
-                address = f"{RAW_HOST}/{repository}/{tag or 'HEAD'}/{path}"
+                address = f"https://raw.githubusercontent.com/{repository}/{tag or 'HEAD'}/{path}"
                 with urllib.request.urlopen(address, timeout=60) as answer, written_beside(place) as partial:
                     partial.write_bytes(answer.read())
             content = place.read_bytes()

@@ -19,12 +19,11 @@ import conllu
 import pandas as pd
 
 import toyworld
-from fivelenses.catalogue import CORPORA, find, find_edge_task
+from fivelenses.catalogue import CORPORA, find
 from fivelenses.tasks.sources import raw_bytes, raw_text
 
 PUD_TRAINING_SENTENCES = 800
-# Two editions of a sentence count as the same where at least this share of their part-of-speech tags agrees.
-SAME_SENTENCE = 0.8
+SAME_SENTENCE = 0.8  # of the part-of-speech tags, which have to agree in two editions of a sentence
 SPLITS = ("train", "validation", "test")  # of edge probing
 _CONLLULEX = "id form lemma upos xpos feats head deprel deps misc smwe lexcat lexlemma ss ss2 wmwe wcat wlemma lextag"
 _PREPOSITIONAL = ("P", "PRON.POSS", "INF.P", "POSS")
@@ -32,7 +31,6 @@ _PREPOSITIONAL = ("P", "PRON.POSS", "INF.P", "POSS")
 # one part of a discontinuous mention.
 _MENTION = re.compile(r"\((\d+)(\[[^\]]*\])?-(\w+)[^()]*(\))?|(\d+)(\[[^\]]*\])?\)")
 
-Row = dict
 Span = tuple[int, int]  # [start, end) in words
 
 
@@ -50,8 +48,8 @@ def read_treebank(name: str, source: str) -> dict[str, pd.DataFrame]:
     parse = parse_conllulex if name == "streusle" else parse_conllu
     tables = {split: parse(raw_text(name, split)) for split in CORPORA[name]["splits"]}
     if name == "pud":
-        first = tables["all"].index < PUD_TRAINING_SENTENCES
-        return {"train": tables["all"][first], "test": tables["all"][~first].reset_index(drop=True)}
+        train, test = tables["all"][:PUD_TRAINING_SENTENCES], tables["all"][PUD_TRAINING_SENTENCES:]
+        return {"train": train, "test": test.reset_index(drop=True)}
     return tables
 
 
@@ -148,13 +146,10 @@ def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
         ``tokens``, the words; ``span1`` and ``span2``, [start, end) in words, the second None where a single span is
         labelled; ``labels``, a list.
 
-    Refused: another task, or a file that cannot be had.
-
     Example:
         >>> edge_table("relations", "toyworld")["train"].loc[0, "labels"]
         ['entity-origin(e1,e2)']
     """
-    find_edge_task(name)
     if source != "toyworld":
         return {split: pd.DataFrame(_open_data(name, split)) for split in SPLITS}
     tables = {}
@@ -164,7 +159,7 @@ def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def _open_data(name: str, split: str) -> list[Row]:
+def _open_data(name: str, split: str) -> list[dict]:
     if name in ("pos", "dependencies"):
         frame = read_treebank("ewt", "hub")[split]
         return labelled_units(_tags(frame) if name == "pos" else _arcs(frame))
@@ -176,12 +171,12 @@ def _open_data(name: str, split: str) -> list[Row]:
     return read(raw_text("gum", split))
 
 
-def _row(tokens: list[str], spans: Sequence[Span], labels: Iterable[str]) -> Row:
+def _row(tokens: list[str], spans: Sequence[Span], labels: Iterable[str]) -> dict:
     first, second = (list(map(list, spans)) + [None])[:2]
     return {"tokens": tokens, "span1": first, "span2": second, "labels": sorted(labels)}
 
 
-def edge_probing_json(text: str) -> list[Row]:
+def edge_probing_json(text: str) -> list[dict]:
     """The format of the edge-probing suite: one JSON object per line, spans in words split at spaces.
 
     Example:
@@ -198,7 +193,7 @@ def edge_probing_json(text: str) -> list[Row]:
     return rows
 
 
-def labelled_units(table: pd.DataFrame) -> list[Row]:
+def labelled_units(table: pd.DataFrame) -> list[dict]:
     """Each unit of a table of words: a word with its label, or a dependent and its head with their relation."""
     return [
         _row(tokens, [(word, word + 1) for word in reversed(unit)], [name])
@@ -224,13 +219,13 @@ def _mentions(words: list[dict]) -> Iterator[tuple[str, str, Span]]:
                 yield closed, kind, (start, place + 1)
 
 
-def entities(text: str) -> list[Row]:
+def entities(text: str) -> list[dict]:
     """Each mention of a GUM document with its kind."""
     sentences = map(_words, conllu.parse(text))
     return [_row(_forms(words), [span], [kind]) for words in sentences for _, kind, span in _mentions(words)]
 
 
-def coreference(text: str) -> list[Row]:
+def coreference(text: str) -> list[dict]:
     """Pairs of mentions inside a sentence of a GUM document: `coreferent` or `not`.
 
     A pair is taken if one of the two has a coreferent mention in the sentence, so that negative pairs are close, too.
@@ -246,7 +241,7 @@ def coreference(text: str) -> list[Row]:
     return rows
 
 
-def _gum_constituents(text: str) -> list[Row]:
+def _gum_constituents(text: str) -> list[dict]:
     documents: dict[str, list[list[str]]] = {}
     for sentence in conllu.parse(text):
         document = sentence.metadata["sent_id"].rpartition("-")[0]
@@ -262,7 +257,7 @@ def _gum_trees() -> dict[str, str]:
         return {Path(one.name).stem: archive.extractfile(one).read().decode("utf-8") for one in files}
 
 
-def constituents(bracketed: str, sentences: list[list[str]]) -> list[Row]:
+def constituents(bracketed: str, sentences: list[list[str]]) -> list[dict]:
     """The phrases of a document's trees, one per sentence, in the bracketing of the Penn Treebank, without the root; a
     span that several phrases share has all their labels. A tree whose leaves are not as many as the words is left out.
 
@@ -300,7 +295,7 @@ def _phrases(bracketed: str) -> Iterator[tuple[list[tuple[str, Span]], int]]:
             stack.append([re.split(r"[-=]", opened)[0], leaves, False])
 
 
-def semantic_roles(skeleton: str, treebank_text: str) -> list[Row]:
+def semantic_roles(skeleton: str, treebank_text: str) -> list[dict]:
     """PropBank's predicates (first span) with their arguments (second span) and roles, from its columns without words
     and the treebank's sentences in CoNLL-U.
 
