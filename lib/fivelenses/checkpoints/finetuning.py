@@ -23,9 +23,8 @@ import torch
 from filelock import Timeout
 from safetensors.torch import save_file
 from torch import nn
-from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
-from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from fivelenses import processes, tasks
@@ -339,15 +338,13 @@ class _StepSaver(TrainerCallback):
     def __init__(self, steps: tuple[int, ...], folder: Path):
         self.steps, self.folder = frozenset(steps), folder
 
-    def on_train_begin(self, args, state, control, **kwargs):
-        if state.global_step == 0:
-            self.on_step_end(args, state, control, **kwargs)
-
     def on_step_end(self, args, state, control, model, **_):
         if state.global_step in self.steps:
             weights = {name: tensor.to("cpu", torch.float16) for name, tensor in model.state_dict().items()}
             with written_beside(self.folder / f"{state.global_step}.safetensors") as place:
                 save_file(weights, place)
+
+    on_train_begin = on_step_end  # step 0; a training that goes on writes a state as it is once more
 
 
 class _OrderSaver(TrainerCallback):
@@ -379,9 +376,8 @@ class _OrderSaver(TrainerCallback):
 class _StopOnDivergence(TrainerCallback):
     """Ends a training whose loss is not finite: more steps would not bring it back."""
 
-    def on_log(self, args, state, control, logs=None, **_):
-        if logs and not math.isfinite(logs.get("loss", 0.0)):
-            control.should_training_stop = True
+    def on_log(self, args, state, control, logs, **_):
+        control.should_training_stop |= not math.isfinite(logs.get("loss", 0.0))
 
 
 class _Progress(TrainerCallback):

@@ -33,6 +33,7 @@ BATCH_SIZE = 64
 OF_SCHEDULE = ("learning_rate", "batch_size", "shape", "max_length")
 MEASURED = ("steps", "metric", "score", "null_rate", "evaluation_examples", "diverged", "seconds", "exact_match", "uas")
 
+Outputs = Iterator[tuple[np.ndarray, ModelOutput]]  # rows of the examples, and what the model makes of them
 # Labels of all units, one answer per question, or heads and relations per sentence.
 Predicted = np.ndarray | list[str] | list[tuple[list[int], list[str]]]
 
@@ -48,10 +49,8 @@ def predict(model: nn.Module, data: TaskData, encoded: datasets.Dataset, collate
 
 
 @torch.no_grad()
-def _outputs(
-    model: nn.Module, encoded: datasets.Dataset, collate: Callable
-) -> Iterator[tuple[np.ndarray, ModelOutput]]:
-    """Rows of the examples and what the model makes of them, batches of similar length, the shortest first."""
+def _outputs(model: nn.Module, encoded: datasets.Dataset, collate: Callable) -> Outputs:
+    """Batches of similar length, the shortest first."""
     # With batches by length, the Trainer's own loop returns predictions in another order than that of the examples.
     order = np.argsort([len(tokens) for tokens in encoded["input_ids"]], kind="stable")
     model.eval()
@@ -61,7 +60,7 @@ def _outputs(
         yield rows, model(**inputs.to(model.device))
 
 
-def _labels(outputs: Iterator, encoded: datasets.Dataset) -> np.ndarray:
+def _labels(outputs: Outputs, encoded: datasets.Dataset) -> np.ndarray:
     """Predicted labels in the order of `flat_labels`."""
     sizes = np.array([np.size(labels) for labels in encoded["labels"]])
     first = np.concatenate([[0], np.cumsum(sizes)])
@@ -72,7 +71,7 @@ def _labels(outputs: Iterator, encoded: datasets.Dataset) -> np.ndarray:
     return predicted
 
 
-def _answers(outputs: Iterator, encoded: datasets.Dataset, passages: list[str]) -> list[str]:
+def _answers(outputs: Outputs, encoded: datasets.Dataset, passages: list[str]) -> list[str]:
     """The answer to each question: of all its windows' spans the one with the highest sum of logits."""
     best: dict[int, tuple[float, int, int]] = {}
     for rows, output in outputs:
@@ -88,7 +87,7 @@ def _answers(outputs: Iterator, encoded: datasets.Dataset, passages: list[str]) 
 
 
 def _trees(
-    outputs: Iterator, encoded: datasets.Dataset, sentences: Sequence[list[str]], labels: Sequence[str]
+    outputs: Outputs, encoded: datasets.Dataset, sentences: Sequence[list[str]], labels: Sequence[str]
 ) -> list[tuple[list[int], list[str]]]:
     """Heads and relations of each sentence; a word without tokens has the head -1 and no relation."""
     parsed = [([-1] * len(words), [""] * len(words)) for words in sentences]
@@ -138,9 +137,7 @@ def scored(
         right, null = (np.bincount(example[one], minlength=len(weight)) for one in equal)
         if head == "sequence":
             named = {"label": labels, "predicted": predicted}
-    scores = {
-        name: float(sum(of_examples) / weight.sum()) for name, of_examples in (("score", right), ("null_rate", null))
-    }
+    scores = {"score": float(sum(right) / weight.sum()), "null_rate": float(sum(null) / weight.sum())}
     if data.task.metric == "matthews":
         scores = {"score": score("matthews", predicted, labels), "null_rate": 0.0}
     about = {"encoder": made.encoder, "task": made.task, "seed": made.seed, "address": made.address}

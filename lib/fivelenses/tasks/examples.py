@@ -18,8 +18,7 @@ from fivelenses.tasks.encoding import encode_trees, encode_units, encode_windows
 from fivelenses.tasks.sources import SourceError, mirror, read_hub
 from fivelenses.tasks.treebanks import word_tables
 
-# Abbreviations are cut wrongly, which costs next-sentence prediction a little and nothing else.
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")  # an abbreviation is taken for one, too
 # WikiText writes an article's title as `= Title =`, a section's with more signs, and `well @-@ known`, `10 @,@ 000`.
 ARTICLE = re.compile(r"= [^=].*[^=] =$|= [^=] =$")
 SPLIT_MARK = re.compile(r" @([-,.])@ ")
@@ -50,14 +49,10 @@ class TaskData:
 
     def digest(self, split: str) -> str:
         """A hash of a split's inputs and labels: equal tables, equal digests, whatever the source."""
-        content = hashlib.sha256()
-        for row in zip(*(self.splits[split][column] for column in _columns(self.task)), strict=True):
+        content, columns = hashlib.sha256(), (*self.task.inputs, self.task.label)
+        for row in zip(*(self.splits[split][column] for column in columns), strict=True):
             content.update(repr(row).encode("utf-8"))
         return content.hexdigest()[:16]
-
-
-def _columns(task: Task) -> list[str]:
-    return [*task.inputs, *filter(None, [task.label])]
 
 
 def load(name: str, source: str, splits: tuple[str, ...] | None = None) -> TaskData:
@@ -92,7 +87,8 @@ def _hub_data(task: Task, splits: tuple[str, ...]) -> TaskData:
     where = (mirror(), task.repository, task.config, task.revision)
     tables = {split: read_hub(*where, task.splits[split]) for split in splits}
     for split, table in tables.items():
-        if missing := ", ".join(sorted(set(_columns(task)) - set(table.column_names))):
+        # Running text has no label.
+        if missing := ", ".join(sorted({*task.inputs, task.label} - {*table.column_names, ""})):
             raise SourceError(f"{task.title} {split} has no column {missing}: it is not the hub's table.")
     labels = task.labels or tuple(getattr(table.features.get(task.label), "names", ()))
     return TaskData(task, "hub", tables, labels)

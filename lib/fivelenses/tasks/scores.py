@@ -1,8 +1,7 @@
 r"""Scores of predictions, as the papers print them: of labels, of extracted answers, and of dependency trees.
 
-Answers have an exact match and an F1, as the official evaluation script of SQuAD 1.1 defines them. Texts are normalised
-(lower case, without punctuation, articles and superfluous white space). A prediction is compared with each gold answer
-of its question, and the best comparison counts:
+Answers have an exact match and an F1, as the official evaluation script of SQuAD 1.1 defines them: of normalised texts,
+the best comparison with a gold answer of the question counts:
 
 .. math::
 

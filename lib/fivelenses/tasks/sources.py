@@ -1,7 +1,6 @@
 """Where tables and raw files come from: the toy world, the hub, or a folder laid out like the hub (FIVELENSES_MIRROR).
 
-The hub and its mirror share one code path: the mirror only changes where the files are. What a mirror lacks is an
-error, never a guess; `tasks.examples` reports a split with fewer rows than the hub's as a sample.
+The mirror only changes where the files are; what it lacks is an error, never a guess.
 """
 
 import hashlib

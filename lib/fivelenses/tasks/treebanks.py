@@ -1,9 +1,8 @@
 """Treebanks and other annotated corpora, whose files' hashes are checked, and the tables that are made of them.
 
-Tasks on words (parts of speech, dependency relations, trees, prepositions) have a row for each sentence, see
-`word_tables`. Edge probing has one for each label of one or two spans of words, see `edge_table`: OntoNotes, which most
-of the published tasks are made of, is licensed, so open data with the same annotation take its place
-(`EdgeTask.data`).
+Tasks on words have a row for each sentence, see `word_tables`; edge probing has one for each label of one or two spans
+of words, see `edge_table`. OntoNotes, which most of its published tasks are made of, is licensed, so open data with the
+same annotation take its place.
 """
 
 import io
@@ -23,7 +22,7 @@ from fivelenses.catalogue import CORPORA, find
 from fivelenses.tasks.sources import raw_bytes, raw_text
 
 PUD_TRAINING_SENTENCES = 800
-SAME_SENTENCE = 0.8  # of the part-of-speech tags, which have to agree in two editions of a sentence
+SAME_SENTENCE = 0.8  # share of part-of-speech tags in which two editions of a sentence agree at least
 SPLITS = ("train", "validation", "test")  # of edge probing
 _CONLLULEX = "id form lemma upos xpos feats head deprel deps misc smwe lexcat lexlemma ss ss2 wmwe wcat wlemma lextag"
 _PREPOSITIONAL = ("P", "PRON.POSS", "INF.P", "POSS")
@@ -242,19 +241,13 @@ def coreference(text: str) -> list[dict]:
 
 
 def _gum_constituents(text: str) -> list[dict]:
-    documents: dict[str, list[list[str]]] = {}
-    for sentence in conllu.parse(text):
-        document = sentence.metadata["sent_id"].rpartition("-")[0]
-        documents.setdefault(document, []).append(_forms(_words(sentence)))
-    return [row for name, sentences in documents.items() for row in constituents(_gum_trees()[name], sentences)]
-
-
-@cache
-def _gum_trees() -> dict[str, str]:
-    """The bracketed trees of each GUM document, by its name."""
     with tarfile.open(fileobj=io.BytesIO(raw_bytes("gum-trees"))) as archive:
         files = [member for member in archive if member.isfile()]
-        return {Path(one.name).stem: archive.extractfile(one).read().decode("utf-8") for one in files}
+        trees = {Path(one.name).stem: archive.extractfile(one).read().decode("utf-8") for one in files}
+    rows = []
+    for name, document in groupby(conllu.parse(text), key=lambda one: one.metadata["sent_id"].rpartition("-")[0]):
+        rows += constituents(trees[name], [_forms(_words(sentence)) for sentence in document])
+    return rows
 
 
 def constituents(bracketed: str, sentences: list[list[str]]) -> list[dict]:
