@@ -263,7 +263,7 @@ def on_gpu(device: str) -> bool:
 
 
 def resolved_precision(precision: str, device: str) -> str:
-    """bfloat16 for `auto` where the device has instructions for it (without them it is slower), otherwise float32."""
+    """What `auto` stands for: bfloat16 where the device has instructions for it, elsewhere float32, faster there."""
     if precision != "auto":
         return precision
     if on_gpu(device):

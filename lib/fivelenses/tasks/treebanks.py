@@ -22,7 +22,7 @@ from fivelenses.catalogue import CORPORA, find
 from fivelenses.tasks.sources import raw_bytes, raw_text
 
 PUD_TRAINING_SENTENCES = 800
-SAME_SENTENCE = 0.8  # share of part-of-speech tags in which two editions of a sentence agree at least
+SAME_SENTENCE = 0.8  # at least this share of the tags agrees between two editions of a sentence
 SPLITS = ("train", "validation", "test")  # of edge probing
 _CONLLULEX = "id form lemma upos xpos feats head deprel deps misc smwe lexcat lexlemma ss ss2 wmwe wcat wlemma lextag"
 _PREPOSITIONAL = ("P", "PRON.POSS", "INF.P", "POSS")
