@@ -51,10 +51,10 @@ import numpy as np
 import pandas as pd
 
 from fivelenses.exhibits import Cells, Layout, counted, curves, dots, heat_maps
-from fivelenses.judging import OURS, CannotTest, by_setting, jackknife, over_seeds, title
+from fivelenses.judging import OURS, CannotTest, by_rate, jackknife, over_seeds, title
 from fivelenses.models import thirds
 from fivelenses.papers.measures import BY_KEY, LENSES, MEASURES, lens, name
-from fivelenses.records import TWINS, USUAL_RATE, WHOLE, learning_rates, select
+from fivelenses.records import TWINS, WHOLE, learning_rates, select
 from fivelenses.run import begin
 
 run = begin(6, globals())
@@ -604,7 +604,7 @@ def gain_of_what_a_layer_adds(rows):
 
 # %% tags=["hide-input"]
 sweep = learning_rates()
-verdicts = by_setting(sweep, "learning_rate", USUAL_RATE).set_index("claim")
+verdicts = by_rate(sweep)
 groups = sweep.drop_duplicates(["claim", "learning_rate", "group"])
 held = groups.groupby(["claim", "learning_rate"])["group_outcome"].agg(
     lambda outcomes: f" ({(outcomes == 'holds').sum()}/{outcomes.count()})"

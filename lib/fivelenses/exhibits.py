@@ -23,18 +23,13 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, to_hex
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
 from scipy.optimize import isotonic_regression
@@ -45,32 +40,18 @@ from fivelenses.records import CONTROLS, FUNCTIONAL_TWIN, SHUFFLED, TWIN, Missin
 # --- the house style --------------------------------------------------------------------------------------------------
 
 # A task has one colour and one marker in the whole book: Okabe and Ito's colours, and a marker for print in grey.
-TASKS = {
-    "mnli": ("#0072B2", "o"),
-    "rte": ("#D55E00", "s"),
-    "sst2": ("#009E73", "^"),
-    "mrpc": ("#CC79A7", "D"),
-    "qnli": ("#E69F00", "v"),
-    "cola": ("#56B4E9", "P"),
-    "squad": ("#7F3C8D", "X"),
-    "trec": ("#80650D", "*"),
-    "parsing": ("#44AA99", "d"),
-    "pos": ("#332288", "p"),
-    "dep": ("#AA4499", "h"),
-    "ps-role": ("#117733", "<"),
-    "ps-fxn": ("#882255", ">"),
-}
+TASKS = {"mnli": ("#0072B2", "o"), "rte": ("#D55E00", "s"), "sst2": ("#009E73", "^"), "mrpc": ("#CC79A7", "D")}
+TASKS |= {"qnli": ("#E69F00", "v"), "cola": ("#56B4E9", "P"), "squad": ("#7F3C8D", "X"), "trec": ("#80650D", "*")}
+TASKS |= {"parsing": ("#44AA99", "d"), "pos": ("#332288", "p"), "dep": ("#AA4499", "h")}
+TASKS |= {"ps-role": ("#117733", "<"), "ps-fxn": ("#882255", ">")}
 # Other groups, in the order in which they come: dark to light, so that the order shows in grey, too.
 OTHERS = (("#332288", "o"), ("#117733", "s"), ("#CC6677", "^"), ("#4499CC", "D"), ("#B5922A", "v"))
 ORDERED_MARKERS = "os^Dv<>ph*PX"
 INK, GREY, PALE = "#333333", "#777777", "#BBBBBB"
 DOUBLE_DOTTED = (0, (6, 1.5, 1, 1.5, 1, 1.5))
 NULL_LINES = ((GREY, "--"), (INK, ":"), (GREY, DOUBLE_DOTTED), (GREY, ":"))
-CONTROL_LINES = {
-    TWIN: ("moved at random", INK, "-."),
-    FUNCTIONAL_TWIN: ("functional twin", INK, DOUBLE_DOTTED),
-    SHUFFLED: ("shuffled labels", GREY, "-."),
-}
+CONTROL_LINES = {TWIN: ("moved at random", INK, "-."), FUNCTIONAL_TWIN: ("functional twin", INK, DOUBLE_DOTTED)}
+CONTROL_LINES |= {SHUFFLED: ("shuffled labels", GREY, "-.")}
 KINDS = ("", (4, 2), (1, 1.5))  # of lines: whole, dashed, dotted
 WIDTH = 5.4  # inches; a phone shows such a picture whole, with letters of 10 pixels
 MAX_LAYERS = 24  # of an axis with a tick per layer, or per two
@@ -78,13 +59,13 @@ MISSING = "–"
 NUMBER = re.compile(rf"{MISSING}|[−+≥(]?\s*\d")  # how a cell with one begins, or without its value
 SHADES, SIGNED, SURFACE = "YlGnBu", "PuOr_r", "viridis"  # they read the same in grey and to colour-blind readers
 
-matplotlib.rc("figure", dpi=130, facecolor="white")
-matplotlib.rc("font", size=11)
-matplotlib.rc("axes", titlesize=11, titlelocation="left", grid=True, axisbelow=True)
-matplotlib.rc("axes.spines", top=False, right=False)
-matplotlib.rc("grid", color="#E5E5E5", linewidth=0.8)
-matplotlib.rc("lines", linewidth=1.8, markersize=5)
-matplotlib.rc("legend", frameon=False)
+plt.rc("figure", dpi=130, facecolor="white")
+plt.rc("font", size=11)
+plt.rc("axes", titlesize=11, titlelocation="left", grid=True, axisbelow=True)
+plt.rc("axes.spines", top=False, right=False)
+plt.rc("grid", color="#E5E5E5", linewidth=0.8)
+plt.rc("lines", linewidth=1.8, markersize=5)
+plt.rc("legend", frameon=False)
 
 
 def looks(keys: Iterable) -> dict[object, tuple[str, str]]:
@@ -114,7 +95,7 @@ def looks(keys: Iterable) -> dict[object, tuple[str, str]]:
 class Drawing:
     """A picture, the table that it draws, its words for a reader who cannot see it, and HTML that follows it."""
 
-    figure: Figure
+    figure: plt.Figure
     table: pd.DataFrame
     alt: str
     after: str = ""
@@ -206,25 +187,15 @@ def curves(
         axes.set(xlabel="", ylabel=y_label if axes.get_subplotspec().is_first_col() else "")
         ends[axes] = rows[x].max(), names | names_of_nulls
     figure.supxlabel(x_label or x.replace("_", " "), fontsize="medium")
-    handles = None
-    if layout.panels and not layout.ends:
-        # What has a panel of its own is named above it.
-        handles = handles_of({} if layout.panels == by else found, kinds, lines)
-    name_curves(figure, ends, handles, height, layout.bottom)
-    return Drawing(figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
-
-
-def name_curves(figure: Figure, ends: Mapping, handles: Sequence | None, height: float, bottom: float | None) -> None:
-    """Name curves in a legend, or where there are no `handles` at their ends (axes to their last place and names); axes
-    on which all lies above `bottom` begin there.
-    """
-    for axes, (last, names) in ends.items():
-        if bottom is not None and axes.dataLim.y0 >= bottom:
-            axes.set_ylim(bottom=bottom)
-        if names and handles is None:
+    named_at_ends = layout.ends or not layout.panels
+    for axes, (last, names) in ends.items():  # when all is drawn, as panels may have one vertical axis
+        if layout.bottom is not None and axes.dataLim.y0 >= layout.bottom:
+            axes.set_ylim(bottom=layout.bottom)
+        if names and named_at_ends:
             label_ends(axes, last, names, height)
-    if handles is not None:
-        legend(figure, handles)
+    if not named_at_ends:  # what has a panel of its own is named above it
+        legend(figure, handles_of({} if layout.panels == by else found, kinds, lines))
+    return Drawing(figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
 
 
 def panel_grid(count: int, height: float, columns: int = 2, above: float = 0.0, **shared: bool):
@@ -239,7 +210,7 @@ def panel_grid(count: int, height: float, columns: int = 2, above: float = 0.0, 
 
 
 def draw_curves(
-    axes: Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout, kinds: Sequence
+    axes: plt.Axes, rows: pd.DataFrame, x: str, y: str, by: str, found: Mapping, layout: Layout, kinds: Sequence
 ):
     """The curves of one panel, in the figure's kinds of lines: names at their ends, ordinate and colour; in words."""
     import seaborn as sns
@@ -269,7 +240,7 @@ def draw_curves(
     return ends, said
 
 
-def draw_nulls(axes: Axes, rows: pd.DataFrame, x: str, y: str, lines: Mapping, far: float | None):
+def draw_nulls(axes: plt.Axes, rows: pd.DataFrame, x: str, y: str, lines: Mapping, far: float | None):
     """Nulls and controls of one panel, as `draw_curves`."""
     ends, said, notes = {}, [], []
     for column, (name, colour, line) in lines.items():
@@ -301,7 +272,7 @@ def ends_in_words(curve: pd.Series) -> str:
     return ", ".join(f"{curve.iloc[one]:.3f} at {curve.index[one]:g}" for one in places).replace("-", "−")
 
 
-def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], height: float) -> None:
+def label_ends(axes: plt.Axes, x: float, ends: Mapping[str, tuple[float, str]], height: float) -> None:
     """Names at the ends of curves; those that would touch are moved apart, with lines to their curves, or smaller."""
     low, high = axes.get_ylim()
     room = 0.17 / max(height - 0.9, 0.5)  # a line of text
@@ -320,15 +291,15 @@ def label_ends(axes: Axes, x: float, ends: Mapping[str, tuple[float, str]], heig
         axes.annotate(name, (x, end), xytext=(16, y), textcoords=("offset points", "data"), **look)
 
 
-def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[Line2D]:
+def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[plt.Line2D]:
     """What the legend of curves explains: groups, kinds of lines, and nulls."""
     named = [(title(key), colour, "-", None if kinds else marker) for key, (colour, marker) in found.items()]
     named += [(str(kind), INK, line, None) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)]
     named += [(*line, None) for line in lines.values()]
-    return [Line2D([], [], label=name, color=ink, linestyle=line, marker=mark) for name, ink, line, mark in named]
+    return [plt.Line2D([], [], label=name, color=ink, linestyle=line, marker=mark) for name, ink, line, mark in named]
 
 
-def legend(figure: Figure, handles: Sequence[Line2D], **box: object) -> None:
+def legend(figure: plt.Figure, handles: Sequence[plt.Line2D], **box: object) -> None:
     """One legend above everything, in as few rows as there is room for, in a box where one is given."""
     if not handles:
         return
@@ -350,11 +321,10 @@ def in_words(table: pd.DataFrame, by: str = "task") -> str:
 def controls_in_words(table: pd.DataFrame, y: str, by: str = "task") -> str:
     """The controls beside curves, as the end of a caption: " Controls: moved at random, shuffled labels (RTE)."."""
     said = []
-    for control, suffix in CONTROLS.items():
-        if f"{y}_{suffix}" in table:
-            groups = table.loc[table[f"{y}_{suffix}"].notna(), by].unique()
-            some = len(groups) < table[by].nunique()
-            said.append(CONTROL_LINES[control][0] + f" ({listed(map(title, groups))})" * some)
+    for column, (name, *_) in null_lines(table, y, {}).items():
+        groups = table.loc[table[column].notna(), by].unique()
+        some = len(groups) < table[by].nunique()
+        said.append(name + f" ({listed(map(title, groups))})" * some)
     return f" Controls: {', '.join(said)}." if said else ""
 
 
@@ -364,8 +334,8 @@ def table_of_models(models: pd.DataFrame, by: Sequence[str] = ("task",)) -> pd.D
     """
     firsts = ("learning_rate", "batch_size", "epochs", "examples", "training_data", "null_rate")
     of_models = models.groupby(list(by), sort=False)
-    table = of_models.agg(**{name: (name, "first") for name in firsts}, diverged=("diverged", "sum"))
-    table["score"] = of_models["score"].mean()
+    columns = {name: (name, "first") for name in firsts} | {"diverged": ("diverged", "sum"), "score": ("score", "mean")}
+    table = of_models.agg(**columns)
     table["score_spread"] = (of_models["score"].max() - of_models["score"].min()) / 2
     table["training_data"] = list(map(_trained_on, table["examples"], table["training_data"]))
     return table.rename(columns={"examples": "training_examples"}).reset_index()
@@ -413,7 +383,7 @@ def dots(
         look = dict(palette=[colour] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
         aside = dict(hue=by, hue_order=groups, dodge=len(groups) > 1, jitter=False, legend=False)
         sns.stripplot(part, **placed, **look, **aside)
-        handles.append(Line2D([], [], label=title(key), color=colour, marker=marker, linestyle="none"))
+        handles.append(plt.Line2D([], [], label=title(key), color=colour, marker=marker, linestyle="none"))
     if mean:
         bar = dict(marker="|", markersize=26, markeredgewidth=2.5, color="black", linestyle="none")
         sns.pointplot(named, errorbar=None, **placed, **bar)
@@ -481,7 +451,7 @@ def heat_maps(
     return Drawing(figure, table, " ".join(said))
 
 
-def draw_bar(figure: Figure, axes: list[Axes], label: str, limits: tuple, ticks: Mapping, values: np.ndarray) -> None:
+def draw_bar(figure: plt.Figure, axes: list, label: str, limits: tuple, ticks: Mapping, values: np.ndarray) -> None:
     """The bar of shades, with a tip and ≤ or ≥ at an end beyond which values lie."""
     below, above = np.nanmin(values) < limits[0] - 1e-9, np.nanmax(values) > limits[1] + 1e-9
     extend = ("neither", "min", "max", "both")[below + 2 * above]
@@ -496,7 +466,7 @@ def draw_bar(figure: Figure, axes: list[Axes], label: str, limits: tuple, ticks:
     bar.ax.tick_params(length=0)
 
 
-def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], cells: Cells) -> None:
+def draw_cells(axes: plt.Axes, matrix: pd.DataFrame, limits: tuple[float, float], cells: Cells) -> None:
     """One shaded table."""
     import seaborn as sns
 
@@ -513,7 +483,7 @@ def draw_cells(axes: Axes, matrix: pd.DataFrame, limits: tuple[float, float], ce
         column, row = map(int, text.get_position())
         text.set_fontweight("bold" if cells.bold.iloc[row, column] else "normal")
     for row, column in np.argwhere(cells.framed.to_numpy()) if cells.framed is not None else ():
-        axes.add_patch(Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, fill=False, color="black"))
+        axes.add_patch(plt.Rectangle((column + 0.06, row + 0.06), 0.88, 0.88, fill=False, color="black"))
     if cells.peaks:
         peaks = np.isclose(matrix, matrix.max(axis=1).to_numpy()[:, None]) & ~missing.any(axis=1, keepdims=True)
         whole = np.flatnonzero(peaks.sum(axis=1) == 1)
@@ -562,13 +532,7 @@ class Contours:
 
 
 def surfaces(
-    cells: pd.DataFrame,
-    value: str,
-    panels: str,
-    *,
-    label: str,
-    table: pd.DataFrame,
-    contours: Contours,
+    cells: pd.DataFrame, value: str, panels: str, *, label: str, table: pd.DataFrame, contours: Contours
 ) -> Drawing | Missing | pd.DataFrame:
     """One shaded plane per panel, all with the same shades, which the bar above explains.
 
@@ -609,7 +573,7 @@ def contour_levels(values: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return np.geomspace(low, high, int(max(steps, 1)) + 1)
 
 
-def draw_surface(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states) -> None:
+def draw_surface(axes: plt.Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states) -> None:
     """Shades between contours, thin lines on them, the rim of a basin, marks and paths of one plane."""
     values, places = grid.to_numpy(float), (grid.columns, grid.index)
     shown = np.ma.masked_invalid(values.clip(levels[0], levels[-1]))
@@ -632,7 +596,7 @@ def draw_surface(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: C
     axes.tick_params(labelsize=9)
 
 
-def draw_paths(axes: Axes, states: pd.DataFrame) -> None:
+def draw_paths(axes: plt.Axes, states: pd.DataFrame) -> None:
     """The states of a training, where they lie in the plane, and a random walk with steps of the same lengths."""
     if (states["control"] == TWIN).any():
         shares = np.linspace(0, 1, 101)  # between its states it goes on along the same arc
@@ -642,7 +606,7 @@ def draw_paths(axes: Axes, states: pd.DataFrame) -> None:
     axes.plot(states["alpha"], states["beta"], **PATH)
 
 
-def draw_inset(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states) -> None:
+def draw_inset(axes: plt.Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Contours, states) -> None:
     """The neighbourhood of some states, enlarged in the lower left corner."""
     inset = axes.inset_axes([0.03, 0.03, 0.44, 0.44])
     draw_surface(inset, grid, levels, contours, states)
@@ -655,7 +619,7 @@ def draw_inset(axes: Axes, grid: pd.DataFrame, levels: np.ndarray, contours: Con
     axes.indicate_inset_zoom(inset, edgecolor="white", alpha=1)
 
 
-def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label: str, contours: Contours) -> None:
+def finish_surfaces(figure: plt.Figure, axes: list, levels: np.ndarray, label: str, contours: Contours) -> None:
     """Names of the axes, one bar of shades, and one legend of what is drawn on the panels."""
     figure.supxlabel("α, along δ₁", fontsize="medium")
     figure.supylabel("β, along δ₂", fontsize="medium")
@@ -669,7 +633,7 @@ def finish_surfaces(figure: Figure, axes: list[Axes], levels: np.ndarray, label:
         drawn |= {r"the paper's $(d^\alpha, d^\beta)$": PATH, "in the plane": IN_PLANE}
         drawn |= {"random walk": WALK} if (contours.paths["control"] == TWIN).any() else {}
     # White marks would not be seen on white.
-    handles = [Line2D([], [], label=name, **look) for name, look in drawn.items()]
+    handles = [plt.Line2D([], [], label=name, **look) for name, look in drawn.items()]
     box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
     legend(figure, handles, fontsize=10, **box)
 
@@ -701,8 +665,6 @@ def first_seed(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 # --- exhibits ---------------------------------------------------------------------------------------------------------
 
-Format = str | Callable[[object], object]
-
 
 @dataclass(frozen=True)
 class Exhibit:
@@ -721,7 +683,7 @@ class Exhibit:
     table: pd.DataFrame
     drawing: Drawing | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    formats: Mapping[str, Format] = field(default_factory=dict)
+    formats: Mapping[str, str | Callable] = field(default_factory=dict)
     shown: pd.DataFrame | None = None
 
     @functools.cached_property
@@ -784,7 +746,7 @@ class Typographic(string.Formatter):
         return printed(value, format_spec) if isinstance(value, numbers.Number) else format(value, format_spec)
 
 
-def _cell(form: Format | None, value: object, row: Mapping) -> str:
+def _cell(form: str | Callable | None, value: object, row: Mapping) -> str:
     """A value as a page prints it, with what else its format takes from its row."""
     missing = pd.api.types.is_scalar(value) and pd.isna(value)
     if callable(form):

@@ -53,8 +53,7 @@ def matrix_html(runs: Iterable[BookRun], ledger: str = "claims.html") -> str:
     papers = by_claim(runs)
     every = [of_claim for claims in papers.values() for of_claim in claims.values()]
     titles = list(dict.fromkeys(title for of_claim in every for title in of_claim))
-    rates = judging.by_setting(records.learning_rates(), "learning_rate", records.USUAL_RATE)
-    stays = rates.set_index("claim")["stays"]
+    stays = judging.by_rate(records.learning_rates())["stays"]
     return render("matrix.html", papers=papers, runs=titles, every=every, ledger=ledger, rates=stays)
 
 
