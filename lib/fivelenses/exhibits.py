@@ -25,10 +25,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, to_hex
 from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
@@ -81,7 +79,7 @@ def looks(keys: Iterable) -> dict[object, tuple[str, str]]:
         found = {others[0]: ("#000000", "o")}
     elif len(others) > len(OTHERS) or all(isinstance(key, numbers.Number) for key in others):
         # A name in a lighter shade is hard to read on white.
-        shades = map(tuple, colormaps["viridis"](np.linspace(0.67, 0.0, len(others))).tolist())
+        shades = map(tuple, plt.get_cmap("viridis")(np.linspace(0.67, 0.0, len(others))).tolist())
         found = dict(zip(others, zip(shades, itertools.cycle(ORDERED_MARKERS), strict=False), strict=True))
     else:
         found = dict(zip(others, OTHERS, strict=False))
@@ -112,7 +110,7 @@ class Drawing:
     @property
     def html(self) -> str:
         """An image whose class says whether it is drawn in lines, which a dark page inverts, or in shades."""
-        shaded = self.figure.findobj(lambda one: isinstance(one, ScalarMappable) and one.get_array() is not None)
+        shaded = self.figure.findobj(lambda one: isinstance(one, plt.cm.ScalarMappable) and one.get_array() is not None)
         width, height = Image.open(io.BytesIO(self.png)).size
         kind = "shades" if shaded else "lines"
         source = f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
@@ -161,13 +159,11 @@ def curves(
 
     Args:
         table: tidy, with the columns named here; one that is missing or empty is given back.
-        nulls: columns that are drawn dashed, and what they are called: their means over all groups. Those of controls
+        nulls: columns whose means over all groups are drawn dashed, and their names; controls
             (`records.with_controls`) are drawn without being asked for.
     """
     if not len(table):
         return table
-    if layout.missing is None and table[y].isna().any():
-        raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     lines, found = null_lines(table, y, nulls or {}), looks(table[by])
     kinds = list(dict.fromkeys(table[layout.dashes])) if layout.dashes else []
     height = layout.height or (2.3 if layout.panels else 3.6)
@@ -177,9 +173,7 @@ def curves(
     for (panel, rows), axes in zip(panels.items(), grid, strict=True):
         axes.set_title(title(panel))
         said += [f"{title(panel)}:"] if layout.panels else []
-        names, words = draw_curves(axes, rows.dropna(subset=[y]), x, y, by, found, layout, kinds)
-        if not names:
-            axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
+        names, words = draw_curves(axes, rows, x, y, by, found, layout, kinds)
         names_of_nulls, words_of_nulls = draw_nulls(axes, rows, x, y, lines, layout.far)
         said += words + words_of_nulls
         if rows[x].max() <= MAX_LAYERS and (rows[x] % 1 == 0).all():
@@ -215,7 +209,11 @@ def draw_curves(
     """The curves of one panel, in the figure's kinds of lines: names at their ends, ordinate and colour; in words."""
     import seaborn as sns
 
+    if layout.missing is None and rows[y].isna().any():
+        raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
+    rows = rows.dropna(subset=[y])
     if rows.empty:
+        axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
         return {}, []
     parts = [column for column in (layout.each or by, layout.dashes) if column]
     colours, markers = ({key: look[one] for key, look in found.items()} for one in (0, 1))
@@ -430,7 +428,6 @@ def heat_maps(
 
     Args:
         matrices: title to values, with the names of rows and columns that are drawn, and the same rows in all.
-        label: what the shades are.
         limits: of the shades; below zero, they are light in the middle and dark at both ends.
     """
     if not len(table) or not matrices:
@@ -577,7 +574,7 @@ def draw_surface(axes: plt.Axes, grid: pd.DataFrame, levels: np.ndarray, contour
     """Shades between contours, thin lines on them, the rim of a basin, marks and paths of one plane."""
     values, places = grid.to_numpy(float), (grid.columns, grid.index)
     shown = np.ma.masked_invalid(values.clip(levels[0], levels[-1]))
-    axes.contourf(*places, shown, levels, norm=BoundaryNorm(levels, colormaps[SURFACE].N), cmap=SURFACE)
+    axes.contourf(*places, shown, levels, norm=BoundaryNorm(levels, plt.get_cmap(SURFACE).N), cmap=SURFACE)
     axes.contour(*places, shown, levels, colors="white", linewidths=0.4, alpha=0.5)
     for mark, rise in contours.rims.items():
         alpha, beta = contours.marks[mark]
@@ -651,7 +648,7 @@ def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float,
         places = {mark: (rows.get_loc(beta), columns.get_loc(alpha)) for mark, (alpha, beta) in marks.items()}
         axes = {"alphas": columns.to_numpy().round(3).tolist(), "betas": rows.to_numpy().round(3).tolist()}
         drawn.append(axes | {"heights": heights.tolist(), "marks": places})
-    content = {"surfaces": drawn, "shades": [to_hex(shade) for shade in colormaps[SURFACE](np.linspace(0, 1, 40))]}
+    content = {"surfaces": drawn, "shades": [to_hex(shade) for shade in plt.get_cmap(SURFACE)(np.linspace(0, 1, 40))]}
     options = "".join(f"<option>{escape(name)}</option>" for name in grids)
     written = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return TURNABLE.format(options=options, label=escape(label), content=written)

@@ -180,9 +180,7 @@ def crossed(values: np.ndarray) -> Interval:
 
 
 def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
-    """The mean of `values` (models, examples) minus that of other models, on the same examples; models that belong
-    together are paired by `crossed(values - reference)`.
-    """
+    """The same of a difference from other models on the same examples; pairs take `crossed(values - reference)`."""
     return _interval([_of_scores(values), _of_scores(reference)], paired=False)
 
 
@@ -276,19 +274,16 @@ def _over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
     return np.array([m * mean - (m - 1) * mean_without for mean_without in without])
 
 
-def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None, minus_null: bool = False) -> Interval:
-    """The interval of the score of models, one per seed, or of a difference of two, from predictions by example.
-
-    Accuracy and F1 of answers are means over examples. Matthews correlation, and scores of sentences with several
-    words, are not: their examples are dealt into folds, by label where they have one.
+def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None) -> Interval:
+    """The interval of the score of models, one per seed, or of a difference of two. Of what is no mean over examples
+    (Matthews correlation, sentences of several words), these are dealt into folds, by label where they have one.
 
     Args:
         predictions: `checkpoints.tables.by_example` of models of one kind.
         reference: the same of what is subtracted: models of the same seeds are pairs, a single one is common to all.
-        minus_null: subtract what a model scores that does not read.
     """
     given = [side for side in (predictions, reference) if side is not None]
-    sides = [_by_model(side, ["seed"], minus_null) for side in given]
+    sides = [_by_model(side, ["seed"]) for side in given]
     if all(side["metric"] != "matthews" and (side["weight"] == 1).all() for side in sides):
         values = [_of_scores(side["score"]) for side in sides]
     else:
@@ -319,13 +314,12 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
     return pd.concat(tables, ignore_index=True)
 
 
-def _by_model(rows: pd.DataFrame, by: list[str], minus_null: bool = False) -> dict:
+def _by_model(rows: pd.DataFrame, by: list[str]) -> dict:
     """The metric and, as (models, examples): weights, scores, labels and predicted labels where there are any."""
-    columns = [name for name in ("weight", "score", "null", "label", "predicted") if name in rows]
+    columns = [name for name in ("weight", "score", "label", "predicted") if name in rows]
     whole = rows.pivot(index=by, columns="example", values=columns)
     wide = {name: whole[name].to_numpy(float) for name in columns}
-    right = wide["score"] - wide["null"] if minus_null else wide["score"]
-    return wide | {"metric": rows["metric"].iloc[0], "score": _finite(right)}
+    return wide | {"metric": rows["metric"].iloc[0], "score": _finite(wide["score"])}
 
 
 def _without_folds(side: Mapping) -> tuple[np.ndarray, np.ndarray]:
@@ -412,11 +406,9 @@ def ordinary(models: pd.DataFrame) -> pd.DataFrame:
 def unlearned(
     models: pd.DataFrame, predictions: pd.DataFrame, leading: str, gains: Mapping | None = None, words: Record = ()
 ) -> dict[str, str]:
-    """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`.
-
-    A task, and each smaller training set of it, was learned where the interval of score minus null rate lies wholly
-    above two points, or a tenth of the gain that the paper reports, and that of score minus a bag of words on the same
-    examples above zero.
+    """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`. Learned is a task,
+    and each smaller training set of it, where the interval of score minus null rate lies wholly above two points, or a
+    tenth of the gain that the paper reports, and that of score minus a bag of words on the same examples above zero.
 
     Args:
         models, predictions: `ordinary`, and `checkpoints.tables.by_example` of these.
@@ -448,7 +440,8 @@ def _why_unlearned(models: pd.DataFrame, predicted: pd.DataFrame, gain: float | 
     # The interval of two models is wide, but no score is above 1.
     null, least = models["null_rate"].mean(), -1.0 if (predicted["metric"] == "matthews").all() else 0.0
     margin = LEARNED if gain is None else OF_GAIN * gain
-    above = score(predicted, minus_null=True).cut(least - null, 1 - null)
+    over_null = predicted["score"].astype(float) - predicted["null"]
+    above = score(predicted.assign(score=over_null)).cut(least - null, 1 - null)
     if above.low > margin + ROUNDING:
         over = score(predicted, words).cut(least - 1, 1 - least) if len(words) else None
         if over is None or over.low > ROUNDING:
@@ -764,12 +757,9 @@ TABLE |= dict.fromkeys(("estimate", "low", "high"), "float64") | {"outcome": "st
 
 
 def as_table(claims: Iterable[tuple[Claim, Verdict]]) -> pd.DataFrame:
-    """What became of claims as a table.
-
-    Returns:
-        One row per claim, group and part, with `claim`, `verdict`, `reason` (of a claim that cannot be tested),
-        `group`, `group_outcome` (holds, fails, open), `part`, `estimate`, `low`, `high` (infinite where an end is not
-        known) and `outcome`. A claim without groups has one row, in which the rest is missing.
+    """What became of claims: one row per claim, group and part, with `claim`, `verdict`, `reason` (of a claim that
+    cannot be tested), `group`, `group_outcome` (holds, fails, open), `part`, `estimate`, `low`, `high` (infinite where
+    an end is not known) and `outcome`. A claim without groups has one row, in which the rest is missing.
     """
     rows = []
     for claim, verdict in claims:

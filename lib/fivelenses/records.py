@@ -11,19 +11,17 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from platform import python_version
 
-import joblib
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fivelenses.files import RunError, cache_folder, project_folder, written_beside
+from fivelenses.files import RunError, project_folder, written_beside
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
@@ -33,8 +31,7 @@ NOT_DIGESTED = ("pretraining", "toyworld", "fivelenses.checkpoints", "fivelenses
 NOT_DIGESTED += ("fivelenses.files", "fivelenses.processes", "fivelenses.records")
 METADATA = b"fivelenses"
 
-# In the column `fold`: no fold is left out.
-WHOLE = -1
+WHOLE = -1  # in the column `fold`: none is left out
 # In the column `control`: fine-tuned models; what moved at random, as far in its parameters or in its last layer;
 # models of shuffled labels; rows that belong to all of them, such as the pre-trained encoder's.
 FINE_TUNED, TWIN, FUNCTIONAL_TWIN, SHUFFLED, SHARED = "", "twin", "functional twin", "shuffled labels", "all"
@@ -54,8 +51,7 @@ SYMMETRIES = ("heads permuted", "neurons permuted", "values rotated", "queries r
 OPTIMISATION, RANDOM = "optimisation", "random"
 CELL, STATE, BETWEEN = "cell", "state", "between"
 CONTINUED, SEPARATE = "continued", "separate"
-# Representations before and after fine-tuning.
-BEFORE, AFTER = "before", "after"
+BEFORE, AFTER = "before", "after"  # fine-tuning
 # The task of trees, its property in a representation, and the input that belongs to no task.
 PARSER, TREES, RUNNING_TEXT = "parsing", "trees", "wikipedia"
 
@@ -96,17 +92,7 @@ def imported_by(source: str) -> set[str]:
 @cache
 def _module(name: str) -> tuple[str, set[str]]:
     """A module's statements and its imports."""
-    return _parsing()(_file(name).read_text(encoding="utf-8"))
-
-
-@cache
-def _parsing() -> Callable[[str], tuple[str, set[str]]]:
-    """`_parsed`, kept on the machine for this code and this Python: parsing takes a page from records a second."""
-    made_by = hashlib.sha256(python_version().encode() + Path(__file__).read_bytes()).hexdigest()[:16]
-    return joblib.Memory(cache_folder() / "code" / made_by, verbose=0).cache(_parsed)
-
-
-def _parsed(source: str) -> tuple[str, set[str]]:
+    source = _file(name).read_text(encoding="utf-8")
     return statements(source), imported_by(source)
 
 
@@ -145,7 +131,6 @@ def measuring_code(module: str) -> str:
     return code_digest([module], NOT_DIGESTED)
 
 
-@cache
 def toy_world_digest() -> str:
     """The digest of the toy world's code, which is what its data are known by."""
     return code_digest(f"toyworld.{file.stem}" for file in sorted((LIBRARY / "toyworld").glob("*.py")))
@@ -239,9 +224,8 @@ class Identity:
 
 @dataclass(frozen=True)
 class Record:
-    """A measured table, one observation per row, with what is known of its measurement. Among the `facts` are `device`,
-    `versions`, `seconds` of measuring, `peak_memory` (the most bytes that the process had held by its end), and
-    `trained`, address to seconds of training.
+    """A measured table, one observation per row, and facts of its measurement, such as `device`, `versions`, `seconds`,
+    `peak_memory` (the most bytes that the process had held by its end), and `trained`, address to seconds of training.
     """
 
     table: pd.DataFrame
@@ -301,9 +285,8 @@ def learning_rates() -> pd.DataFrame:
 
 
 def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFrame]:
-    """The records of a published run, by the name of the measurement; where there is none, a RecordError says which
-    there are. Of several runs of the chapter it is the one that leads, unless part of the encoder's name says
-    otherwise.
+    """The records of a published run, by the name of the measurement: of that which leads its chapter, unless part of
+    the encoder's name says otherwise. Where there is none, a RecordError says which there are.
     """
     every = sorted(committed_folder().glob("*/*/run.json"))
     files = [file for file in every if file.match(f"{profile}-*{encoder}*/{chapter}-*/run.json")]
