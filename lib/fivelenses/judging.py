@@ -180,7 +180,7 @@ def crossed(values: np.ndarray) -> Interval:
 
 
 def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
-    """The same of a difference from other models on the same examples; pairs take `crossed(values - reference)`."""
+    """The same of `values` minus `reference` (other models, same examples); pairs: `crossed(values - reference)`."""
     return _interval([_of_scores(values), _of_scores(reference)], paired=False)
 
 
@@ -275,8 +275,8 @@ def _over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
 
 
 def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None) -> Interval:
-    """The interval of the score of models, one per seed, or of a difference of two. Of what is no mean over examples
-    (Matthews correlation, sentences of several words), these are dealt into folds, by label where they have one.
+    """The interval of the score of models, one per seed, or of a difference of two. Where it is no mean over
+    examples (Matthews correlation, sentences of several words), they are dealt into folds, by label if they have one.
 
     Args:
         predictions: `checkpoints.tables.by_example` of models of one kind.
@@ -293,8 +293,8 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None) -> I
 
 
 def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd.DataFrame | Missing:
-    """`by`, `fold` and `score`: one row per model, which the columns `by` tell apart, on all examples and without each
-    fold of them, from predictions by example (`checkpoints.tables.by_example`).
+    """Scores of models, which the columns `by` tell apart, from predictions by example
+    (`checkpoints.tables.by_example`): a row on all examples and without each fold, with `by`, `fold`, `score`.
 
     >>> values = {"model": 1, "seed": 0, "example": [0, 1], "metric": "accuracy", "score": [1, 0], "weight": 1}
     >>> scores_by_fold(pd.DataFrame(values), ["model"])["score"].tolist()
@@ -306,20 +306,19 @@ def scores_by_fold(predictions: pd.DataFrame | Missing, by: Sequence[str]) -> pd
     count = predictions.groupby(by)["example"].transform("size")
     same = ["metric", count, *predictions.columns.intersection(["task"])]
     for _, alike in predictions.groupby(same, sort=False):
-        theta, left_out = _without_folds(_by_model(alike, by))
-        names = pd.MultiIndex.from_frame(alike[by].drop_duplicates().sort_values(by))
-        values = np.column_stack([theta, left_out])
-        wide = pd.DataFrame(values, names, pd.RangeIndex(WHOLE, left_out.shape[1], name="fold"))
+        side = _by_model(alike, by)
+        values = np.column_stack(_without_folds(side))
+        wide = pd.DataFrame(values, side["models"], pd.RangeIndex(WHOLE, values.shape[1] - 1, name="fold"))
         tables.append(wide.stack().rename("score").reset_index())
     return pd.concat(tables, ignore_index=True)
 
 
 def _by_model(rows: pd.DataFrame, by: list[str]) -> dict:
-    """The metric and, as (models, examples): weights, scores, labels and predicted labels where there are any."""
+    """Metric, models and, as (models, examples): weights, scores, labels and predicted labels where there are any."""
     columns = [name for name in ("weight", "score", "label", "predicted") if name in rows]
     whole = rows.pivot(index=by, columns="example", values=columns)
     wide = {name: whole[name].to_numpy(float) for name in columns}
-    return wide | {"metric": rows["metric"].iloc[0], "score": _finite(wide["score"])}
+    return wide | {"metric": rows["metric"].iloc[0], "models": whole.index, "score": _finite(wide["score"])}
 
 
 def _without_folds(side: Mapping) -> tuple[np.ndarray, np.ndarray]:
@@ -406,9 +405,11 @@ def ordinary(models: pd.DataFrame) -> pd.DataFrame:
 def unlearned(
     models: pd.DataFrame, predictions: pd.DataFrame, leading: str, gains: Mapping | None = None, words: Record = ()
 ) -> dict[str, str]:
-    """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`. Learned is a task,
-    and each smaller training set of it, where the interval of score minus null rate lies wholly above two points, or a
-    tenth of the gain that the paper reports, and that of score minus a bag of words on the same examples above zero.
+    """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`.
+
+    A task, and each smaller training set of it, was learned where the interval of score minus null rate lies wholly
+    above two points, or a tenth of the gain that the paper reports, and that of score minus a bag of words on the same
+    examples above zero.
 
     Args:
         models, predictions: `ordinary`, and `checkpoints.tables.by_example` of these.

@@ -4,7 +4,7 @@ Everything to the right of a record (figures, claims, pages) is a pure function 
 
 - the code that measured it: a digest of the function's module and of all modules of ours that it imports, without
   docstrings and comments, so that a changed sentence never causes a measurement;
-- the parameters of the measurement, and the addresses of the checkpoints that it was measured on.
+- the parameters of the measurement, and the addresses of its checkpoints, which say how they were trained and on what.
 """
 
 import ast
