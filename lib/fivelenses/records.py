@@ -11,17 +11,19 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from platform import python_version
 
+import joblib
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fivelenses.files import RunError, project_folder, written_beside
+from fivelenses.files import RunError, cache_folder, project_folder, written_beside
 
 LIBRARY = Path(__file__).resolve().parents[1]
 PACKAGES = ("fivelenses", "toyworld", "pretraining")
@@ -92,7 +94,17 @@ def imported_by(source: str) -> set[str]:
 @cache
 def _module(name: str) -> tuple[str, set[str]]:
     """A module's statements and its imports."""
-    source = _file(name).read_text(encoding="utf-8")
+    return _parsing()(_file(name).read_text(encoding="utf-8"))
+
+
+@cache
+def _parsing() -> Callable[[str], tuple[str, set[str]]]:
+    """`_parsed`, kept on the machine for this code and this Python: parsing takes a page from records a second."""
+    made_by = hashlib.sha256(python_version().encode() + Path(__file__).read_bytes()).hexdigest()[:16]
+    return joblib.Memory(cache_folder() / "code" / made_by, verbose=0).cache(_parsed)
+
+
+def _parsed(source: str) -> tuple[str, set[str]]:
     return statements(source), imported_by(source)
 
 
@@ -131,6 +143,7 @@ def measuring_code(module: str) -> str:
     return code_digest([module], NOT_DIGESTED)
 
 
+@cache
 def toy_world_digest() -> str:
     """The digest of the toy world's code, which is what its data are known by."""
     return code_digest(f"toyworld.{file.stem}" for file in sorted((LIBRARY / "toyworld").glob("*.py")))
