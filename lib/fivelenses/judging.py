@@ -11,9 +11,9 @@ included (Searle, Casella and McCulloch 1992, chapter 4)::
     V = max(M, I) + max(E, I) − I
 
 M and E both contain the interaction, so it is subtracted once. The interval is Student's t with Satterthwaite's degrees
-of freedom, V² / Σ part²/degrees; with two models, 95% intervals cover as little as 88%. A measure that is no mean over
-examples (SVCCA) is measured again without each of K folds; the pseudo-values p_ik = K θ_i − (K−1) θ_i(k) then take the
-place of the scores x_ij (Shao and Tu 1995, section 2.3).
+of freedom, V² / Σ part²/degrees; in simulation, 95% intervals cover 94 to 96% with five models, 92 to 95 with three
+and as few as 88 with two. A measure that is no mean over examples (SVCCA) is measured again without each of K folds;
+the pseudo-values p_ik = K θ_i − (K−1) θ_i(k) then take the place of the scores x_ij (Shao and Tu 1995, section 2.3).
 
 **Verdicts.** A claim gives one number or several (its *parts*) per group, a task for example, and each has to lie above
 its threshold. A group *holds* if the interval of each part lies wholly above, *fails* if that of some part at level
