@@ -198,6 +198,6 @@ def test_a_training_says_how_far_it_is(toy_specification, tmp_path, monkeypatch)
 
 
 def test_a_disk_that_fills_while_a_model_trains_is_named(toy_specification, tmp_path, monkeypatch):
-    monkeypatch.setattr(finetuning.heads, "save", lambda model, folder: Path("/dev/full").write_bytes(b"weights"))
+    monkeypatch.setattr("transformers.PreTrainedModel.save_pretrained", lambda *_: Path("/dev/full").write_bytes(b"x"))
     with pytest.raises(RunError, match=f"No space left on the disk of {tmp_path}.*: make room"):
         prepare([toy_specification], Store(tmp_path), workers=1, log=silent)
