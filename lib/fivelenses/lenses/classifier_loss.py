@@ -174,11 +174,13 @@ class ClassifierLoss:
 
 @contextmanager
 def _evaluating(model: nn.Module, gradients: bool) -> Iterator[None]:
-    """No dropout, and gradients of all parameters or of none, within a ``with`` block; the modes are restored."""
+    """No dropout, and `gradients` of all parameters or none, within a ``with`` block; modes are restored."""
     modes = {module: module.training for module in model.modules()}
     wanted = {parameter: parameter.requires_grad for parameter in model.parameters()}
     try:
-        model.eval().requires_grad_(gradients)
+        model.eval()
+        if gradients:
+            model.requires_grad_()
         with torch.set_grad_enabled(gradients):
             yield
     finally:
