@@ -124,7 +124,7 @@ run.table(
 # score lies clearly more than two points above the {term}`null rate`, and above a bag of words.
 
 # %% tags=["hide-input"]
-by_example = dict(of=settings.ordinary_models, each=("encoder", "task", "seed"))
+by_example = dict(of={"shuffled_labels": False}, each=("encoder", "task", "seed"))
 words = run.measure("words_by_example", over=settings.training_sets)
 models = run.measure("models", each=("encoder", "task"))
 run.gate(models, run.measure("by_example", **by_example), words=words)

@@ -93,7 +93,7 @@ def test_encoders_of_the_profiles_are_read_at_a_commit_where_one_is_known():
         settings(number, profile)
         for profile in ("tiny", "paper")
         for number, chapter in CHAPTERS.items()
-        if profile in chapter.profiles
+        if profile in chapter.parameters.profiles
     ]
     names = {name.removeprefix("random:") for one in of_profiles for name in one.encoders_read()}
     assert {name for name in names if "/seed-" not in name and name not in encoders.REVISIONS} == {

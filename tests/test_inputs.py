@@ -29,7 +29,7 @@ def test_every_chapter_has_a_dry_run_of_all_its_models(number):
     assert sum(models) + sum(stored) == len(settings(number, "tiny").specifications())
 
 
-@pytest.mark.parametrize("number", [number for number, chapter in CHAPTERS.items() if "paper" in chapter.profiles])
+@pytest.mark.parametrize("number", [number for number, chapter in CHAPTERS.items() if "paper" in chapter.parameters.profiles])
 def test_a_dry_run_says_what_the_paper_would_take_without_a_network(number):
     text = described("run", str(number), "--profile", "paper")
     assert "GB of disk" in text and "times the published run's" in text

@@ -9,8 +9,8 @@ import pytest
 
 from fivelenses import records
 from fivelenses.chapters import CHAPTERS
-from fivelenses.files import project_folder
-from fivelenses.records import Identity, Record, RecordError
+from fivelenses.files import RunError, project_folder
+from fivelenses.records import Identity, Record
 
 FACTS = {"seconds": 1.0, "tables": 1, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
 
@@ -103,7 +103,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path):
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "table.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     for name in ("table", "broken", "none"):
-        with pytest.raises(RecordError, match=f"The record {name}.parquet .* is missing or damaged"):
+        with pytest.raises(RunError, match=f"The record {name}.parquet .* is missing or damaged"):
             records.read(tmp_path / f"{name}.parquet")
 
 

@@ -30,7 +30,7 @@ def run_folder(tmp_path):
 
 def local(profile):
     """The chapters that a machine runs on a profile."""
-    return [number for number, chapter in CHAPTERS.items() if profile in chapter.profiles]
+    return [number for number, chapter in CHAPTERS.items() if profile in chapter.parameters.profiles]
 
 
 def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chosen():

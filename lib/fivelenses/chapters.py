@@ -202,8 +202,9 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
         return chosen
 
     def ordinary_models(self) -> list[Specification]:
-        """Of the models that are fine-tuned as usual, on the true labels."""
-        return self.models(shuffled_labels=False)
+        """Of whole models of `encoder` and of `tasks`, trained as long as their schedule says, on the true labels."""
+        whole = self.models(encoder=self.encoder, task=self.tasks, frozen=(), shuffled_labels=False)
+        return [one for one in whole if one.schedule == self.schedule_of(one.task, self.encoder)]
 
     def training_sets(self) -> dict[str, list[dict]]:
         """The distinct sets of training examples of texts, as `checkpoints.tables.words_by_example` takes them."""
@@ -328,11 +329,6 @@ class Hao2019(ChapterParameters):
         """Where losses are measured, as `papers.hao2019` takes it."""
         kept = {"low", "high", "points", "line_points", "bfloat16"}
         return self.model_dump(include=kept) | {"examples": self.grid_examples}
-
-    def ordinary_models(self) -> list[Specification]:
-        """Neither from scratch nor trained for longer."""
-        fine_tuned = self.models(encoder=self.encoder)
-        return [one for one in fine_tuned if one.schedule == self.schedule_of(one.task, self.encoder)]
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         schedule = super().schedule_of(task, self.encoder)
@@ -581,11 +577,6 @@ class KnownTruth(ChapterParameters):
         kinds += [{"schedule": schedule, "shuffled_labels": True}]
         return [{"seed": seed, "examples": self.examples_of(task)} | kind for seed in self.seeds for kind in kinds]
 
-    def ordinary_models(self) -> list[Specification]:
-        """All layers fine-tuned, on the true labels, to dose 1."""
-        whole = self.models(task=self.tasks, frozen=(), shuffled_labels=False)
-        return [one for one in whole if one.schedule == self.schedule_of(one.task, self.encoder)]
-
 
 # --- chapters by number, and profiles ---------------------------------------------------------------------------------
 
@@ -601,10 +592,6 @@ class Chapter:
     paper: str
     parameters: type[ChapterParameters]
     measures: tuple[str, ...]
-
-    @property
-    def profiles(self) -> tuple[str, ...]:
-        return self.parameters.profiles
 
     @property
     def notebook(self) -> Path:
@@ -631,7 +618,7 @@ def chapters_on(profile: str) -> list[Chapter]:
     """The chapters that have a profile; one that does not exist is refused."""
     if profile not in PROFILES:
         raise ParameterError(f"There is no profile {profile!r}: choose among {', '.join(PROFILES)}.")
-    return [chapter for chapter in CHAPTERS.values() if profile in chapter.profiles]
+    return [chapter for chapter in CHAPTERS.values() if profile in chapter.parameters.profiles]
 
 
 def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
@@ -642,7 +629,8 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     """
     chapter, overrides = CHAPTERS[number], {name: one for name, one in overrides.items() if one is not None}
     if chapter not in chapters_on(profile):
-        raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(chapter.profiles)}.")
+        profiles = ", ".join(chapter.parameters.profiles)
+        raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {profiles}.")
     file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
     try:
         content = YAML_1_2.load(file.read_text(encoding="utf-8"))

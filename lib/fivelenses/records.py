@@ -11,7 +11,7 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -58,10 +58,6 @@ BEFORE, AFTER = "before", "after"  # fine-tuning
 PARSER, TREES, RUNNING_TEXT = "parsing", "trees", "wikipedia"
 
 
-class RecordError(RunError):
-    """A record that is missing or damaged."""
-
-
 def _file(module: str) -> Path | None:
     """The source of a module of ours, None for a name that is none."""
     place = LIBRARY.joinpath(*module.split("."))
@@ -91,21 +87,17 @@ def imported_by(source: str) -> set[str]:
     return named
 
 
+def _parsed(source: str) -> tuple[str, set[str]]:
+    return statements(source), imported_by(source)
+
+
 @cache
 def _module(name: str) -> tuple[str, set[str]]:
     """A module's statements and its imports."""
-    return _parsing()(_file(name).read_text(encoding="utf-8"))
-
-
-@cache
-def _parsing() -> Callable[[str], tuple[str, set[str]]]:
-    """`_parsed`, kept on the machine for this code and this Python: parsing takes a page from records a second."""
+    # Kept on the machine for this code and this Python: parsing takes a page from records a second.
     made_by = hashlib.sha256(python_version().encode() + Path(__file__).read_bytes()).hexdigest()[:16]
-    return joblib.Memory(cache_folder() / "code" / made_by, verbose=0).cache(_parsed)
-
-
-def _parsed(source: str) -> tuple[str, set[str]]:
-    return statements(source), imported_by(source)
+    parsed = joblib.Memory(cache_folder() / "code" / made_by, verbose=0).cache(_parsed)
+    return parsed(_file(name).read_text(encoding="utf-8"))
 
 
 def closure(modules: Iterable[str], left_out: tuple[str, ...] = ()) -> list[str]:
@@ -141,12 +133,6 @@ def measuring_module(function: str, modules: Sequence[str]) -> str:
 def measuring_code(module: str) -> str:
     """The digest of the code that measures with the functions of this module."""
     return code_digest([module], NOT_DIGESTED)
-
-
-@cache
-def toy_world_digest() -> str:
-    """The digest of the toy world's code, which is what its data are known by."""
-    return code_digest(f"toyworld.{file.stem}" for file in sorted((LIBRARY / "toyworld").glob("*.py")))
 
 
 @dataclass(frozen=True)
@@ -260,14 +246,14 @@ def write(file: Path, record: Record) -> None:
 
 
 def read(file: Path) -> Record:
-    """Read a record; a file that is missing, damaged or no record is a `RecordError`."""
+    """Read a record; a file that is missing, damaged or no record is a `RunError`."""
     try:
         table = pq.read_table(file)
         described = json.loads(table.schema.metadata[METADATA])
         identity = Identity(**described["identity"] | {"checkpoints": tuple(described["identity"]["checkpoints"])})
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         place = f"The record {file.name} in {file.parent}"
-        raise RecordError(f"{place} is missing or damaged: take it from git, or measure it again.") from error
+        raise RunError(f"{place} is missing or damaged: take it from git, or measure it again.") from error
     return Record(table.to_pandas(), identity, described["facts"])
 
 
@@ -299,12 +285,12 @@ def learning_rates() -> pd.DataFrame:
 
 def load(profile: str, chapter: int, encoder: str = "") -> dict[str, pd.DataFrame]:
     """The records of a published run, by the name of the measurement: of that which leads its chapter, unless part of
-    the encoder's name says otherwise. Where there is none, a RecordError says which there are.
+    the encoder's name says otherwise. Where there is none, a RunError says which there are.
     """
     every = sorted(committed_folder().glob("*/*/run.json"))
     files = [file for file in every if file.match(f"{profile}-*{encoder}*/{chapter}-*/run.json")]
     if not files:
         there = ", ".join("/".join(file.parts[-3:-1]) for file in every)
-        raise RecordError(f"No run of chapter {chapter} on {profile} is published: there are {there}.")
+        raise RunError(f"No run of chapter {chapter} on {profile} is published: there are {there}.")
     leading = [file for file in files if json.loads(file.read_text(encoding="utf-8"))["leads"]]
     return {file.stem: read(file).table for file in sorted((leading or files)[0].parent.glob("*.parquet"))}

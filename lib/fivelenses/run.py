@@ -23,7 +23,7 @@ from fivelenses import judging, processes, records
 from fivelenses.book.cards import card
 from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, check_device, settings
 from fivelenses.exhibits import Drawing, Exhibit
-from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, records_folder, runs_folder
+from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, RunError, records_folder, runs_folder
 from fivelenses.judging import HOLDS, REPRODUCED, Claim, Record, Verdict
 from fivelenses.records import Identity, Missing
 
@@ -134,7 +134,7 @@ class Run:
         arguments = {name: one for name, one in self.settings if name in taken and name != "device"} | arguments
         described = json.loads(json.dumps(arguments))
         if self.settings.source == "toyworld":
-            described["toyworld"] = records.toy_world_digest()
+            described["toyworld"] = records.code_digest(["toyworld.__init__"])
         if {"encoder", "encoders", "pretrained", "independent"} & {*arguments}:
             from fivelenses.models.encoders import locate
 
@@ -155,7 +155,7 @@ class Run:
         files = (records_folder() / self.chapter.slug).glob(f"{identity.function}.*{identity.digest}.parquet")
         try:
             return {file.name: records.read(file) for file in sorted(files)}
-        except records.RecordError as error:
+        except RunError as error:
             self.log(f"{str(error).partition(':')[0]}: it is measured again.")
             return {}
 

@@ -9,7 +9,7 @@ from tests.homes import make_home
 from fivelenses import execution, records
 from fivelenses.book import pages
 from fivelenses.chapters import settings
-from fivelenses.files import checksums
+from fivelenses.files import RunError, checksums
 from fivelenses.records import Identity, Record
 
 FACTS = {"seconds": 1.0, "tables": 1, "trained": {"abc": 2.0}, "device": "CPU", "python": "3", "versions": {}}
@@ -29,7 +29,7 @@ def test_published_records_are_loaded_by_profile_and_chapter(measured):
     assert json.loads((place / "run.json").read_text())["files"] == checksums(place)
     assert (list(records.load("small", 1)), pages.published_runs()[1].leads) == (["weights"], False)  # it came last
     assert records.load("small", 1, "a")["heights"]["height"].tolist() == [1.0, 2.0]
-    with pytest.raises(records.RecordError, match="No run of chapter 2 on small is published: there are small-a/1-"):
+    with pytest.raises(RunError, match="No run of chapter 2 on small is published: there are small-a/1-"):
         records.load("small", 2)
 
 

@@ -341,7 +341,7 @@ def settings_table(chapter: Chapter, parameters: Mapping) -> str:
     Schedules of tasks and rates of encoders that are not trained are left out.
     """
     columns = {"this run": chapter.parameters(**parameters)}
-    if "paper" in chapter.profiles:
+    if "paper" in chapter.parameters.profiles:
         columns["profile paper"] = settings(chapter.number, "paper")
     for name, used in columns.items():
         trained = {"schedules": used.tasks_trained(), "learning_rate_by_encoder": used.encoders_used()}
