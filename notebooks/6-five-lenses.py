@@ -504,7 +504,7 @@ def centres(rows):
 places = centres(whole)
 middle = (whole["layer"].min() + whole["layer"].max()) / 2
 rows = places.assign(row=places["measure"].map(name))
-drawing = dots(rows, "centre", "row", "task", value_label="layer", line=middle, mean=True)
+drawing = dots(rows, "centre", "row", "task", label="layer", line=middle, mean=True)
 drawing.figure.axes[0].set_xlim(whole["layer"].min(), whole["layer"].max())
 run.figure(
     "Centres of change",
@@ -569,7 +569,7 @@ parts = (table.assign(side=words, correlation=table[side]) for side, words in si
 rows = pd.concat(parts).assign(pair=pair)
 run.figure(
     "What a layer adds",
-    dots(rows, "correlation", "pair", "side", value_label="rank correlation", line=0),
+    dots(rows, "correlation", "pair", "side", label="rank correlation", line=0),
     "Rank correlation over layers of rollback or weights with the change of a layer's output, and "
     f"with what the layer adds; one point per model ({in_words}).",
     key="added",

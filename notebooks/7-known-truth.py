@@ -469,7 +469,7 @@ def learning(rows):
 table = learning(changes).drop_duplicates(["task", "measure", "walk"])
 table = table.sort_values("measure", key=lambda keys: keys.map(measured.index), kind="stable")
 table = table.assign(row=table["measure"].map(name), against=table["walk"].map(WALKS))
-how = dict(value_label="probability of being larger", line=0.5)
+how = dict(label="probability of being larger", line=0.5)
 drawing = dots(table, "area", "row", "against", **how)
 drawing.figure.axes[0].set_xlim(-0.04, 1.04)
 run.figure(

@@ -9,7 +9,7 @@ from transformers import AutoModelForSequenceClassification
 
 from fivelenses import catalogue, report
 from fivelenses.book.pages import publish
-from fivelenses.chapters import CHAPTERS, PROFILES, ParameterError, parse_parameters, settings
+from fivelenses.chapters import CHAPTERS, PROFILES, ParameterError, chapters_on, parse_parameters, settings
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.checkpoints.store import Store
 from fivelenses.execution import RunError
@@ -89,12 +89,7 @@ def test_a_folder_of_an_encoder_is_named_in_full(tmp_path, monkeypatch):
 
 
 def test_encoders_of_the_profiles_are_read_at_a_commit_where_one_is_known():
-    of_profiles = [
-        settings(number, profile)
-        for profile in ("tiny", "paper")
-        for number, chapter in CHAPTERS.items()
-        if profile in chapter.parameters.profiles
-    ]
+    of_profiles = [settings(one.number, profile) for profile in ("tiny", "paper") for one in chapters_on(profile)]
     names = {name.removeprefix("random:") for one in of_profiles for name in one.encoders_read()}
     assert {name for name in names if "/seed-" not in name and name not in encoders.REVISIONS} == {
         *(f"google/bert_uncased_{shape}" for shape in ("L-4_H-512_A-8", "L-8_H-512_A-8", "L-12_H-768_A-12")),

@@ -86,7 +86,7 @@ def test_names_beside_curves_keep_clear_of_each_other_and_of_the_axis(ends):
 
 def test_dots_and_shades_say_what_they_show():
     table = pd.DataFrame({"task": "rte", "start": ["scratch", "fine-tuned"], "score": [0.5, 0.7]})
-    drawing = dots(table, "score", "task", "start", value_label="accuracy", line=0.5)
+    drawing = dots(table, "score", "task", "start", label="accuracy", line=0.5)
     assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["scratch", "fine-tuned"]
     assert drawing.alt == "Dots of accuracy. RTE: scratch 0.500, fine-tuned 0.700."
     matrix = pd.DataFrame([[0.9, None], [-0.2, 0.8]], ["JS", "RSA"], ["JS", "RSA"])

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fivelenses import inputs, records
-from fivelenses.chapters import CHAPTERS, settings
+from fivelenses.chapters import CHAPTERS, chapters_on, settings
 from fivelenses.cli import app
 from fivelenses.inputs import dry_run
 from fivelenses.tasks.sources import SourceError
@@ -29,7 +29,7 @@ def test_every_chapter_has_a_dry_run_of_all_its_models(number):
     assert sum(models) + sum(stored) == len(settings(number, "tiny").specifications())
 
 
-@pytest.mark.parametrize("number", [number for number, chapter in CHAPTERS.items() if "paper" in chapter.parameters.profiles])
+@pytest.mark.parametrize("number", [chapter.number for chapter in chapters_on("paper")])
 def test_a_dry_run_says_what_the_paper_would_take_without_a_network(number):
     text = described("run", str(number), "--profile", "paper")
     assert "GB of disk" in text and "times the published run's" in text

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertModel
 
 from fivelenses import judging, report
 from fivelenses.book.pages import BookRun
-from fivelenses.chapters import CHAPTERS, ParameterError
+from fivelenses.chapters import CHAPTERS, ParameterError, chapters_on
 from fivelenses.execution import EXECUTED, RunError
 from fivelenses.judging import CONTRADICTED
 from fivelenses.models import encoders
@@ -30,7 +30,7 @@ def run_folder(tmp_path):
 
 def local(profile):
     """The chapters that a machine runs on a profile."""
-    return [number for number, chapter in CHAPTERS.items() if profile in chapter.parameters.profiles]
+    return [chapter.number for chapter in chapters_on(profile)]
 
 
 def test_every_chapter_is_pointed_at_the_encoder_and_only_its_own_tasks_are_chosen():

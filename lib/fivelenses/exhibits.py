@@ -152,7 +152,7 @@ def curves(
     y_label: str,
     x: str = "layer",
     x_label: str = "",
-    nulls: Mapping[str, str] | None = None,
+    nulls: Mapping[str, str] = {},
     layout: Layout = Layout(),  # noqa: B008 (it is frozen)
 ) -> Drawing | Missing | pd.DataFrame:
     """One curve per group with a band over seeds, and what would be seen without any effect.
@@ -164,7 +164,7 @@ def curves(
     """
     if not len(table):
         return table
-    lines, found = null_lines(table, y, nulls or {}), looks(table[by])
+    lines, found = null_lines(table, y, nulls), looks(table[by])
     kinds = list(dict.fromkeys(table[layout.dashes])) if layout.dashes else []
     height = layout.height or (2.3 if layout.panels else 3.6)
     panels = dict(list(table.groupby(layout.panels, sort=False))) if layout.panels else {"": table}
@@ -188,7 +188,7 @@ def curves(
         if names and named_at_ends:
             label_ends(axes, last, names, height)
     if not named_at_ends:  # what has a panel of its own is named above it
-        legend(figure, handles_of({} if layout.panels == by else found, kinds, lines))
+        legend(figure, curves_in_legend({} if layout.panels == by else found, kinds, lines))
     return Drawing(figure, table, " ".join([f"Curves of {y_label or y} over {x_label or x}.", *said]))
 
 
@@ -289,23 +289,23 @@ def label_ends(axes: plt.Axes, x: float, ends: Mapping[str, tuple[float, str]], 
         axes.annotate(name, (x, end), xytext=(16, y), textcoords=("offset points", "data"), **look)
 
 
-def handles_of(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[plt.Line2D]:
+def curves_in_legend(found: Mapping, kinds: Iterable[str], lines: Mapping) -> dict[str, dict]:
     """What the legend of curves explains: groups, kinds of lines, and nulls."""
-    named = [(title(key), colour, "-", None if kinds else marker) for key, (colour, marker) in found.items()]
-    named += [(str(kind), INK, line, None) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)]
-    named += [(*line, None) for line in lines.values()]
-    return [plt.Line2D([], [], label=name, color=ink, linestyle=line, marker=mark) for name, ink, line, mark in named]
+    drawn = {title(key): dict(color=ink, marker=None if kinds else mark) for key, (ink, mark) in found.items()}
+    drawn |= {str(kind): dict(color=INK, linestyle=line) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)}
+    return drawn | {name: dict(color=ink, linestyle=line) for name, ink, line in lines.values()}
 
 
-def legend(figure: plt.Figure, handles: Sequence[plt.Line2D], **box: object) -> None:
-    """One legend above everything, in as few rows as there is room for, in a box where one is given."""
-    if not handles:
+def legend(figure: plt.Figure, drawn: Mapping[str, Mapping], **box: object) -> None:
+    """One legend above everything, of looks by name, in as few rows as there is room for, in a box if one is given."""
+    if not drawn:
         return
-    widths = [0.085 * len(handle.get_label()) + 0.75 for handle in handles]  # inches
+    widths = [0.085 * len(name) + 0.75 for name in drawn]  # inches
     room = figure.get_figwidth()
-    rows = 1 if sum(widths) <= room else -(-len(handles) // max(1, int(room / max(widths))))
+    rows = 1 if sum(widths) <= room else -(-len(drawn) // max(1, int(room / max(widths))))
     figure.set_figheight(figure.get_figheight() + 0.25 * rows)
-    figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(handles) // rows), **box)
+    handles = [plt.Line2D([], [], label=name, **look) for name, look in drawn.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(drawn) // rows), **box)
 
 
 def in_words(table: pd.DataFrame, by: str = "task") -> str:
@@ -354,14 +354,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def dots(
-    table: pd.DataFrame,
-    value: str,
-    row: str,
-    by: str,
-    *,
-    value_label: str,
-    line: float | None = None,
-    mean: bool = False,
+    table: pd.DataFrame, value: str, row: str, by: str, *, label: str, line: float | None = None, mean: bool = False
 ) -> Drawing | Missing | pd.DataFrame:
     """One dot per observation, one row per group from the top down, with the values of `by` side by side in it, a
     dashed grey `line`, and a black bar at the `mean` of each row. A table that is missing or empty is given back.
@@ -375,21 +368,21 @@ def dots(
     figure, axes = plt.subplots(figsize=(WIDTH, 0.5 * len(rows) + 0.8), layout="constrained")
     if line is not None:
         axes.axvline(line, color=GREY, linestyle="--", linewidth=1.4)
-    placed, handles = dict(x=value, y=row, order=rows, ax=axes), []
+    placed, drawn = dict(x=value, y=row, order=rows, ax=axes), {}
     for key, part in named.groupby(by, sort=False):
         colour, marker = found[key]
         look = dict(palette=[colour] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
         aside = dict(hue=by, hue_order=groups, dodge=len(groups) > 1, jitter=False, legend=False)
         sns.stripplot(part, **placed, **look, **aside)
-        handles.append(plt.Line2D([], [], label=title(key), color=colour, marker=marker, linestyle="none"))
+        drawn[title(key)] = dict(color=colour, marker=marker, linestyle="none")
     if mean:
         bar = dict(marker="|", markersize=26, markeredgewidth=2.5, color="black", linestyle="none")
         sns.pointplot(named, errorbar=None, **placed, **bar)
-    legend(figure, handles)
+    legend(figure, drawn)
     for place in range(1, len(rows)):
         axes.axhline(place - 0.5, color="#E5E5E5", linewidth=0.8, zorder=0)
-    axes.set(xlabel=value_label, ylabel="", ylim=(len(rows) - 0.5, -0.5))
-    said = [f"Dots of {value_label}."]
+    axes.set(xlabel=label, ylabel="", ylim=(len(rows) - 0.5, -0.5))
+    said = [f"Dots of {label}."]
     for name, of_row in named.groupby(row, sort=False):
         means = of_row.groupby(by, sort=False)[value].mean().dropna()
         words = [f"{title(key)} {printed(mean, '.3f')}" for key, mean in means.items()]
@@ -630,9 +623,8 @@ def finish_surfaces(figure: plt.Figure, axes: list, levels: np.ndarray, label: s
         drawn |= {r"the paper's $(d^\alpha, d^\beta)$": PATH, "in the plane": IN_PLANE}
         drawn |= {"random walk": WALK} if (contours.paths["control"] == TWIN).any() else {}
     # White marks would not be seen on white.
-    handles = [plt.Line2D([], [], label=name, **look) for name, look in drawn.items()]
     box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
-    legend(figure, handles, fontsize=10, **box)
+    legend(figure, drawn, fontsize=10, **box)
 
 
 def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:
@@ -701,9 +693,7 @@ class Exhibit:
             plt.close(self.drawing.figure)
 
 
-def table_html(
-    table: pd.DataFrame, caption: str, columns: Mapping | None = None, formats: Mapping | None = None
-) -> str:
+def table_html(table: pd.DataFrame, caption: str, columns: Mapping = {}, formats: Mapping = {}) -> str:
     """A table with its caption; it scrolls in its own box where the page is narrow. What the first column says in
     several rows in turn is printed once, beside all of them. Numbers stand to the right, text to the left.
 
@@ -716,7 +706,7 @@ def table_html(
     space = "\N{NO-BREAK SPACE}" if len(shown) < 12 else " "  # a spread stays on its number's line where there is room
     head, by_column, lines, records = "", [], [], table.to_dict("records")
     for name, header in shown.items():
-        cells = [_cell((formats or {}).get(name), row[name], row) for row in records]
+        cells = [_cell(formats.get(name), row[name], row) for row in records]
         side = ' class="number"' if all(map(NUMBER.match, cells)) else ""
         head += f'<th{side} scope="col">{escape(header)}</th>'
         by_column.append([f"<td{side}>{escape(cell).replace(' ± ', f'{space}±{space}')}</td>" for cell in cells])

@@ -35,7 +35,6 @@ MIN_DISK = 2 * 10**9  # bytes that must be free before a run starts
 # Layers and width of encoders that may not be at hand, by a part of their names; those of Turc et al. say theirs.
 SHAPES = {"distilbert": (6, 768), "bert-base": (12, 768), "bert-large": (24, 1024), "multiberts": (12, 768)}
 SHAPES |= {"mpnet-base": (12, 768), "MiniLM-L6": (6, 384), "MiniLM-L3": (3, 384)}
-MINIATURE = re.compile(r"_L-(\d+)_H-(\d+)_")
 VOCABULARY = 30_522
 
 
@@ -104,13 +103,11 @@ def dry_run(number: int, runs: Sequence[ChapterParameters]) -> list[str]:
     models = models.drop_duplicates(["encoder", "task", "training"])
     for (encoder, task), rows in models.groupby(["encoder", "task"], sort=False):
         missing, known = rows[rows["stored"].ne(True)], rows["stored"].notna().all()
-        line = (
-            f"{encoder}, {tasks.find(task).title}: {counted(len(missing), 'model')} to train "
-            f"({f'{len(rows) - len(missing)} in' if known else 'less those in'} the store) on "
-            f"{_range(rows['examples'])} examples, "
-            f"{_range(rows['epochs'])} epochs, {missing['bytes'].sum() / 1e9:.1f} GB of disk"
-        )
-        lines[line] = None
+        stored = f"{len(rows) - len(missing)} in" if known else "less those in"
+        trained = f"{counted(len(missing), 'model')} to train ({stored} the store)"
+        read = f"{_range(rows['examples'])} examples, {_range(rows['epochs'])} epochs"
+        disk = f"{missing['bytes'].sum() / 1e9:.1f} GB of disk"
+        lines[f"{encoder}, {tasks.find(task).title}: {trained} on {read}, {disk}"] = None
     return [*lines, _time(number, models["work"].sum())]
 
 
@@ -145,7 +142,7 @@ def _data(parameters: ChapterParameters, name: str) -> str:
 def _shape(encoder: str) -> tuple[int, int]:
     """The number and the width of an encoder's layers."""
     if not Path(encoder.removeprefix("random:")).is_absolute():  # a folder has its own configuration
-        if miniature := MINIATURE.search(encoder):
+        if miniature := re.search(r"_L-(\d+)_H-(\d+)_", encoder):
             return int(miniature[1]), int(miniature[2])
         if known := [shape for part, shape in SHAPES.items() if part in encoder]:
             return known[0]

@@ -282,13 +282,12 @@ def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None) -> I
         predictions: `checkpoints.tables.by_example` of models of one kind.
         reference: the same of what is subtracted: models of the same seeds are pairs, a single one is common to all.
     """
-    given = [side for side in (predictions, reference) if side is not None]
-    sides = [_by_model(side, ["seed"]) for side in given]
+    sides = [_by_model(side, ["seed"]) for side in (predictions, reference) if side is not None]
     if all(side["metric"] != "matthews" and (side["weight"] == 1).all() for side in sides):
         values = [_of_scores(side["score"]) for side in sides]
     else:
         values = [_of_folds(*_without_folds(side)) for side in sides]
-    seeds = [sorted(side["seed"].unique()) for side in given]
+    seeds = [list(side["models"]) for side in sides]
     return _interval(values, paired=len(seeds[-1]) == 1 or seeds[0] == seeds[-1])
 
 
@@ -393,9 +392,7 @@ ORDINARY = {"frozen": -1, "truncated": -1, "reinitialised": 0, "shuffled_labels"
 
 
 def ordinary(models: pd.DataFrame) -> pd.DataFrame:
-    """Of `checkpoints.tables.models` those that were fine-tuned as usual: all layers, on the true labels, and of each
-    size of the training set those of the fewest epochs, where some were trained on for longer.
-    """
+    """Of `checkpoints.tables.models` those trained as usual: all layers, true labels, fewest epochs of their size."""
     for column, value in ORDINARY.items():
         models = models[models[column] == value]
     fewest = models.groupby(["encoder", "task", "examples"])["epochs"].transform("min")

@@ -206,14 +206,12 @@ def with_controls(record: pd.DataFrame, value: str, by: str = "task", x: str = "
 
 @dataclass(frozen=True)
 class Identity:
-    """What a record was measured by and from: the function's name, the digest of its code, the parameters as JSON has
-    them, and the addresses of the models in order.
-    """
+    """By what a record was measured, and from what."""
 
     function: str
-    code: str
-    parameters: Mapping[str, object]
-    checkpoints: tuple[str, ...]
+    code: str  # its digest
+    parameters: Mapping[str, object]  # as JSON has them
+    checkpoints: tuple[str, ...]  # addresses in order
 
     @property
     def digest(self) -> str:

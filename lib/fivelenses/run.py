@@ -94,7 +94,7 @@ class Run:
 
     def _published(self, name: str, module: str) -> list[dict[str, records.Record]]:
         """A measurement's committed tables by name, empty where there is one; none that was not made."""
-        files = sorted(self.committed.glob(f"{name}.parquet")) or sorted(self.committed.glob(f"{name}.*.parquet"))
+        files = sorted(self.committed.glob(f"{name}.*parquet"))
         if not files:
             facts = json.loads((self.committed / "run.json").read_text(encoding="utf-8"))
             self.not_measured[name] = facts["not_measured"].get(name, "it was published before chapters measured this")
@@ -195,9 +195,7 @@ class Run:
         return [self.checkpoints[one] for one in specifications]
 
     def summary(self) -> dict:
-        """Which records were used, on what they were measured, and what measuring and training took, in seconds;
-        `peak_memory` is the most bytes that a process that measured one of them had held by then.
-        """
+        """Which records were used, on what they were measured, and what measuring and training took, in seconds."""
         files: dict[str, list[str]] = {}
         for name, record in self.used.items():
             files.setdefault(record.identity.function, []).append(name)

@@ -8,7 +8,7 @@ import pytest
 
 from fivelenses import records
 from fivelenses.book import pages
-from fivelenses.chapters import CHAPTERS, settings
+from fivelenses.chapters import PROFILES, chapters_on, settings
 from fivelenses.files import project_folder
 from fivelenses.records import Identity, Record
 
@@ -66,7 +66,7 @@ def test_the_table_of_the_page_is_what_the_script_prints(script):
 
 def test_the_page_names_every_encoder_of_the_book():
     page = (project_folder() / "book" / "encoders.md").read_text(encoding="utf-8")
-    chosen = [settings(number, profile) for number, chapter in CHAPTERS.items() for profile in chapter.parameters.profiles]
+    chosen = [settings(one.number, profile) for profile in PROFILES for one in chapters_on(profile)]
     read = {name for one in chosen for name in one.encoders_read()}
     for run in pages.published_runs():
         read |= {*records.read(run.committed / "models.parquet").table["encoder"]}

@@ -221,6 +221,6 @@ def score_against(models: pd.DataFrame, parameter: str, sweep: str) -> Exhibit:
     usual = [pd.to_numeric(own[name]) == value for name, value in ORDINARY.items()]
     drawn = pd.DataFrame({"task": own["task"], "seed": own["seed"], "score": pd.to_numeric(models["score"])})
     drawn = drawn.assign(value=f"{parameter} " + models[parameter].astype(str))[pd.concat(usual, axis=1).all(axis=1)]
-    drawing = dots(drawn, "score", "task", "value", value_label="score")
+    drawing = dots(drawn, "score", "task", "value", label="score")
     caption = f"Development score of the fine-tuned models against {parameter}: {in_words(drawn)}."
     return Exhibit(f"{sweep}-{parameter}", f"Score against {parameter}", caption, drawn, drawing)
