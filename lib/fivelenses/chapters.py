@@ -627,11 +627,11 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
     Another `encoder` alone is compared, and its independent one has its shape and random weights, unless the overrides
     name others. Refused: a profile or parameter that does not exist, or a value that does not fit.
     """
-    chapter, overrides = CHAPTERS[number], {name: one for name, one in overrides.items() if one is not None}
-    if chapter not in chapters_on(profile):
-        profiles = ", ".join(chapter.parameters.profiles)
-        raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {profiles}.")
-    file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", chapter.parameters.model_fields
+    overrides = {name: one for name, one in overrides.items() if one is not None}
+    parameters = CHAPTERS[number].parameters
+    if CHAPTERS[number] not in chapters_on(profile):
+        raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(parameters.profiles)}.")
+    file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", parameters.model_fields
     try:
         content = YAML_1_2.load(file.read_text(encoding="utf-8"))
         values = {name: value for name, value in content["all"].items() if name in fields} | content["chapters"][number]
@@ -641,7 +641,7 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         following = {"encoders": [encoder], "pretrained": [encoder], "independent": f"random:{encoder}"}
         values |= {name: value for name, value in following.items() if name in fields}
     try:
-        return chapter.parameters(**values | overrides)
+        return parameters(**values | overrides)
     except ValidationError as error:
         raise ParameterError(f"Chapter {number}{_reason(error, sorted(fields))}") from error
 

@@ -713,8 +713,7 @@ def table_html(table: pd.DataFrame, caption: str, columns: Mapping = {}, formats
     for first, rows in itertools.groupby(zip(*by_column, strict=True), key=lambda row: row[0]):
         rest = ["".join(row[1:]) for row in rows]
         if len(rest) > 1:
-            spanning = first.replace("<td", f'<th scope="rowgroup" rowspan="{len(rest)}"')
-            first = spanning.replace("</td>", "</th>")
+            first = first.replace("<td", f'<th scope="rowgroup" rowspan="{len(rest)}"').replace("</td>", "</th>")
         lines += [first + rest[0], *rest[1:]]
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)
     return (

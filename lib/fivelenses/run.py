@@ -20,7 +20,7 @@ from IPython.display import HTML, Markdown, display
 from myst_nb import glue
 
 from fivelenses import judging, processes, records
-from fivelenses.book.cards import card
+from fivelenses.book.cards import by_value, card
 from fivelenses.chapters import CHAPTERS, Chapter, ChapterParameters, check_device, settings
 from fivelenses.exhibits import Drawing, Exhibit
 from fivelenses.files import RECORDS_VARIABLE, RUN_FOLDER_VARIABLE, RunError, records_folder, runs_folder
@@ -196,14 +196,11 @@ class Run:
 
     def summary(self) -> dict:
         """Which records were used, on what they were measured, and what measuring and training took, in seconds."""
-        files: dict[str, list[str]] = {}
-        for name, record in self.used.items():
-            files.setdefault(record.identity.function, []).append(name)
         facts = [record.facts for record in self.used.values()]
         trained = {address: took for one in facts for address, took in one["trained"].items()}
         versions = pd.DataFrame([one["versions"] for one in facts])
         return {
-            "records": files,
+            "records": by_value({name: record.identity.function for name, record in self.used.items()}),
             "outdated": self.outdated,
             "not_measured": self.not_measured,
             "specifications": sorted({address for one in self.used.values() for address in one.identity.checkpoints}),
