@@ -33,7 +33,6 @@ COMMANDS = [
     ("run 1 -p schedules={rte: {learning_rate: 0, batch_size: 8, epochs: 1}}", "a positive rate and batch size"),
     ("run 1 -p training_examples={rte: many}", "unable to parse string as an integer, got 'many'"),
     ("run 1 -p schedules={rte: {batch_size: 8}}", "schedules: Field required (learning_rate), got"),
-    ("train 1 -p encoder=random:random:bert-base-uncased", "is random twice: write random:bert-base-uncased"),
     ("run 1 -p encoder={folder}", "There is no encoder at"),
     ("run 1 --profile paper", "asks for a GPU and there is none here"),
     ("run 2 -p encoders=[toy-bert/seed-2]", "encoders does not hold encoder, toy-bert/seed-0"),

@@ -16,7 +16,7 @@ from fivelenses import compare, two_checkpoints
 from fivelenses.activations import stream
 from fivelenses.chapters import settings
 from fivelenses.cli import app
-from fivelenses.comparison import Sampled, compare_with
+from fivelenses.comparison import AttentionJS, Sampled, compare_with
 from fivelenses.files import project_folder
 from fivelenses.lenses.similarities import debiased_linear_cka
 from fivelenses.models import encoders
@@ -24,7 +24,7 @@ from fivelenses.models.controls import permuted_neurons, rescaled_queries, rotat
 from fivelenses.models.layers import roll_back
 from fivelenses.tasks import folds
 from fivelenses.tasks.sources import SourceError
-from fivelenses.two_checkpoints import ANSWERS, LENSES, MEASURED, SAMPLED, PermutedAttention, read_texts
+from fivelenses.two_checkpoints import ANSWERS, LENSES, MEASURED, SAMPLED, read_texts
 from tests import chapters
 from tests.conftest import ENCODER
 
@@ -177,7 +177,7 @@ def test_a_fold_left_out_is_a_sample_without_its_words(toy_model, toy_examples):
     # The last batch holds a single word of the sample.
     last = sum(map(len, toy_examples["input_ids"])) - 1
     fold_of, positions = folds(np.zeros(40), 4), np.append(np.arange(3, 300, 2), last)
-    lenses = [Sampled(SAMPLED, positions, 0), PermutedAttention()]
+    lenses = [Sampled(SAMPLED, positions, 0), AttentionJS(0)]
     table = compare_with(lenses, models, [("0", "1")], toy_examples, [2], 7, "cpu", fold_of)
     vectors, of_words = [], []
     streams = (stream(model, toy_examples, [2], (), 7, "cpu") for model in models.values())

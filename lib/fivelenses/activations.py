@@ -41,15 +41,11 @@ class Activations:
         """(tokens of all examples, width) the hidden states of a layer without padding, example after example."""
         return self.hidden[layer][self.mask]
 
-    def word_means(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The mean over each word's tokens, and their number; see `models.heads.word_means`."""
-        return word_means(self.hidden[layer], self.words)
-
     def unit_means(self, layer: int, units: list[list[list[int]]]) -> torch.Tensor:
         """(units of all examples, words of a unit × width) the word means of each unit, concatenated; `units` holds,
         per row of `rows`, the words of each unit, all of which have tokens.
         """
-        means, _ = self.word_means(layer)
+        means, _ = word_means(self.hidden[layer], self.words)
         indices = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
         row, *words = indices.to(means.device).T
         return torch.cat([means[row, word] for word in words], dim=-1)
@@ -108,19 +104,14 @@ def stream_rolled_back(
         inputs.pop("word_ids", None)
         with states_entering(fine_tuned, range(depth + 1)) as recorded:
             fine_tuned.base_model(**inputs)
-        entering = [recorded[layer] for layer in range(depth)]
-        last = [recorded[depth][0]]
-        last += [_upwards([others[layer - 1], *own[layer:]], entering[layer - 1 :]) for layer in layers]
-        mask = inputs["attention_mask"].bool()
+        mask, last = inputs["attention_mask"].bool(), [recorded[depth][0]]
+        for layer in layers:
+            states = recorded[layer - 1][0]
+            for entered, module in enumerate([others[layer - 1], *own[layer:]], layer - 1):
+                _, arguments, named = recorded[entered]
+                states = first_of(module(states, *arguments, **named))
+            last.append(states)
         yield [Activations(rows, mask, {depth: of_model.float()}, {}, None) for of_model in last]
-
-
-def _upwards(layers: list[nn.Module], entering: list[tuple]) -> torch.Tensor:
-    """What leaves the last of these layers; the lowest one is given its own hidden states."""
-    states = entering[0][0]
-    for layer, (_, arguments, named) in zip(layers, entering, strict=True):
-        states = first_of(layer(states, *arguments, **named))
-    return states
 
 
 def stream_order(examples: datasets.Dataset) -> np.ndarray:
@@ -254,7 +245,7 @@ def word_vectors(model: nn.Module, examples: datasets.Dataset, layers: Iterable[
     layers = sorted(set(layers))
     vectors: list[np.ndarray] = [np.empty(0)] * examples.num_rows
     for batch in stream(model, examples, hidden=layers, device=device):
-        means = torch.stack([batch.word_means(layer)[0] for layer in layers], dim=1)
+        means = torch.stack([word_means(batch.hidden[layer], batch.words)[0] for layer in layers], dim=1)
         counts = batch.words.max(dim=1).values + 1
         for row, of_row, count in zip(batch.rows, means.half().cpu().numpy(), counts.tolist(), strict=True):
             vectors[row] = of_row[:, :count].copy()

@@ -27,6 +27,9 @@ from fivelenses.records import WHOLE
 
 Pair = tuple[int, int]
 
+# Of the measures of `CCA`, those that need no principal directions.
+OF_SCATTER = {"cka": similarities.linear_cka, "procrustes": similarities.procrustes_distance}
+
 
 class PairLens:
     """A lens that compares pairs of models, batch by batch. Unless it says otherwise, it gathers second moments of
@@ -58,23 +61,35 @@ class PairLens:
 
 
 class AttentionJS(PairLens):
-    """Attention divergence; column `js` (nats, [0, ln 2]), missing at layer 0: the embeddings have no attention."""
+    """Attention divergence; column `js` (nats, [0, ln 2]), missing at layer 0: the embeddings have no attention. With a
+    `null_seed`, column `js_null` instead: the rows of the second model are permuted among the tokens of a text.
+    """
 
     reads_attention = True
+
+    def __init__(self, null_seed: int | None = None) -> None:
+        self._null_seed, self._column = null_seed, "js" if null_seed is None else "js_null"
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
         self._layers, self._fold_of = [layer for layer in layers if layer > 0], fold_of
         self._divergences = {pair: JSAccumulator(len(self._layers), _count(fold_of)) for pair in pairs}
+        if self._null_seed is not None:
+            self._draw = torch.Generator().manual_seed(self._null_seed)
 
     def update(self, batches: Sequence[Activations]) -> None:
-        for (first, second), divergence in self._divergences.items():
-            attentions = ([batches[side].attention[layer] for layer in self._layers] for side in (first, second))
-            divergence.update(*attentions, batches[first].mask, self._fold_of[batches[first].rows])
+        mask, fold_of = batches[0].mask, self._fold_of[batches[0].rows]
+        if self._null_seed is not None:
+            # Padding comes last in each text, and stays there.
+            order = (torch.rand(mask.shape, generator=self._draw).to(mask.device) + (~mask).float()).argsort(dim=1)
+        for sides, divergence in self._divergences.items():
+            first, second = ([batches[side].attention[layer] for layer in self._layers] for side in sides)
+            if self._null_seed is not None:
+                second = [values.gather(2, order[:, None, :, None].expand_as(values)) for values in second]
+            divergence.update(first, second, mask, fold_of)
 
     def row(self, pair: Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        if layer == 0:
-            return {"js": np.nan}
-        return {"js": self._divergences[pair].result(left_out)[self._layers.index(layer)]}
+        divergence = self._divergences[pair].result(left_out)[self._layers.index(layer)] if layer > 0 else np.nan
+        return {self._column: divergence}
 
 
 class CCA(PairLens):
@@ -84,17 +99,16 @@ class CCA(PairLens):
 
     Args:
         measures: of `svcca`, `svcca_all` (with all directions), `pwcca` (distances in [0, 1]), `cka` (a similarity in
-            [0, 1]) and `svcca_null` (the SVCCA distance for permuted rows).
+            [0, 1]), `svcca_null` (the SVCCA distance for permuted rows) and `procrustes` (a distance in [0, √2]).
         variance_kept: the share of variance that the principal directions of `svcca` and `pwcca` hold.
-        null_seed: of the permutations.
     """
 
     MEASURES = ("svcca", "svcca_all", "pwcca", "cka", "svcca_null")
     _current: Moments | None = None  # of the layer whose rows are asked for
 
-    def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99, null_seed: int = 0) -> None:
+    def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99) -> None:
         self.measures, self.variance_kept = tuple(measures), variance_kept
-        self._null_seed = null_seed if "svcca_null" in measures else None
+        self._null_seed = 0 if "svcca_null" in measures else None
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
@@ -113,14 +127,16 @@ class CCA(PairLens):
 
     def _whole(self, pair: Pair) -> dict[str, float]:
         scatter = cca.enough_rows(scatter_of(self._current.pair(*pair)))
-        of_sides = [self._whitened(None, side, own) for side, own in zip(pair, (scatter.xx, scatter.yy), strict=True)]
-        row = {}
+        own, row = list(zip(pair, (scatter.xx, scatter.yy), strict=True)), {}
         for measure in self.measures:
+            if measure in OF_SCATTER:
+                row[measure] = OF_SCATTER[measure](scatter)
+                continue
             share = 1.0 if measure == "svcca_all" else self.variance_kept
             crossed = self._current.null(*pair).xy if measure == "svcca_null" else scatter.xy
-            sides = [cca.truncated(of_side, share) for of_side in of_sides]
+            sides = [cca.truncated(self._whitened(None, *side), share) for side in own]
             distance = cca.pwcca if measure == "pwcca" else cca.svcca
-            row[measure] = similarities.linear_cka(scatter) if measure == "cka" else float(distance(crossed, *sides))
+            row[measure] = float(distance(crossed, *sides))
         return row | {"tokens": scatter.n}
 
     def _without_folds(self, pair: Pair) -> list[dict[str, float]]:
@@ -154,11 +170,11 @@ class RSA(PairLens):
     `rsa_tokens`; without a fold, there is no `rsa_null`.
 
     Args:
-        positions: of the tokens compared in the stream, from `lenses.similarities.sample_positions`; all by default.
+        positions: of the tokens compared in the stream, increasing, as of `lenses.similarities.sample_positions`.
         null_seed: of the permutations; without a seed there is no column `rsa_null`.
     """
 
-    def __init__(self, positions: np.ndarray | None = None, null_seed: int | None = None) -> None:
+    def __init__(self, positions: np.ndarray, null_seed: int | None = None) -> None:
         self._positions, self._null_seed = positions, null_seed
 
     def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
@@ -167,9 +183,7 @@ class RSA(PairLens):
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)
-        sampled = slice(None)
-        if self._positions is not None:
-            sampled = _positions_in_batch(self._positions, self._tokens, len(fold_of))
+        sampled = _positions_in_batch(self._positions, self._tokens, len(fold_of))
         self._tokens += len(fold_of)
         for layer, moments in self._moments.items():
             rows = (similarities.unit_rows(batch.tokens(layer)[sampled]) for batch in batches)
@@ -309,17 +323,16 @@ def _in_passes(layers: Sequence[int], of_layer: float, memory: float) -> list[li
     return parts
 
 
-def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray | None = None) -> None:
+def check_tokens(examples: datasets.Dataset, width: int, fold_of: np.ndarray) -> None:
     """Refuse examples that have, without any of the folds, no more tokens than two layers of this width have features:
     their CCA is 1 whatever they hold.
     """
     lengths = np.array([len(tokens) for tokens in examples["input_ids"]])
-    tokens = int(lengths.sum() - (0 if fold_of is None else np.bincount(fold_of, lengths).max()))
+    tokens = int(lengths.sum() - np.bincount(fold_of, lengths).max())
     if tokens <= 2 * width:
-        without = "" if fold_of is None else " without one fold"
         raise ValueError(
-            f"{examples.num_rows} examples hold {tokens} tokens{without} and SVCCA of two layers of width {width} "
-            f"needs more than {2 * width}: take more examples."
+            f"{examples.num_rows} examples hold {tokens} tokens without one fold and SVCCA of two layers of width "
+            f"{width} needs more than {2 * width}: take more examples."
         )
 
 
@@ -361,7 +374,6 @@ def layers_rolled_back(
         One row per layer rolled back (and fold left out, see `compare_with`), with `layer`, `fold` where there are
         folds, `svcca`, `tokens` and `examples`, for the last layer.
     """
-    check_tokens(examples, fine_tuned.config.hidden_size, fold_of)
     lens, depth = CCA(("svcca",), variance_kept), len(layer_list(fine_tuned))
     changed = [layer for layer in changed_layers(fine_tuned, pretrained) if layer > 0]
     # Of the models that are read the first is the fine-tuned one, which a layer that did not change leaves as it is.

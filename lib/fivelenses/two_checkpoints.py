@@ -9,7 +9,6 @@ BEFORE in half precision gives. Both twins of AFTER (`models.controls`) are meas
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +19,6 @@ import torch
 from torch import nn
 
 from fivelenses import comparison, exhibits
-from fivelenses.activations import Activations
 from fivelenses.book.compared import FUNCTIONAL_TWIN, OTHER, TWIN, Comparison
 from fivelenses.judging import Interval, jackknife, listed
 from fivelenses.lenses import weights
@@ -186,25 +184,6 @@ def _related(before: nn.Module, after: nn.Module) -> bool:
     return bool((one - two).norm() < UNRELATED * (one - two[order]).norm())
 
 
-class PermutedAttention(comparison.AttentionJS):
-    """Attention divergence with the rows of the second model permuted among the tokens of a text; column `js_null`."""
-
-    def begin(self, *given, **named) -> None:
-        super().begin(*given, **named)
-        self._draw = torch.Generator().manual_seed(SEED)  # the same in every pass, of which memory sets the number
-
-    def update(self, batches: Sequence[Activations]) -> None:
-        mask, rows = batches[1].mask, {}
-        # Padding comes last in each text, and stays there.
-        order = (torch.rand(mask.shape, generator=self._draw).to(mask.device) + (~mask).float()).argsort(dim=1)
-        for layer, values in batches[1].attention.items():
-            rows[layer] = values.gather(2, order[:, None, :, None].expand_as(values))
-        super().update([batches[0], replace(batches[1], attention=rows)])
-
-    def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        return {"js_null": super().row(pair, layer, left_out)["js"]}
-
-
 def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple[int, ...], float | None]:
     """All measures, the layers that rolling back names, and the scale of the functional twin."""
     before, after, fold_of = models["before"], models["after"], folds(np.zeros(examples.num_rows), FOLDS)
@@ -218,7 +197,7 @@ def _measured(models, examples, words, device, log) -> tuple[pd.DataFrame, tuple
     names = listed(["before", "after", *controls])
     log(f"2 of 3: reading {exhibits.counted(examples.num_rows, 'text')} with these encoders: {names}")
     own = [comparison.AttentionJS(), comparison.CCA(("svcca", "svcca_null"), VARIANCE_KEPT)]
-    own += [PermutedAttention(), comparison.Sampled(SAMPLED, words, SEED)]
+    own += [comparison.AttentionJS(SEED), comparison.Sampled(SAMPLED, words, SEED)]
     others = [comparison.AttentionJS(), comparison.CCA(("svcca",), VARIANCE_KEPT), comparison.Sampled(SAMPLED, words)]
     table = _changes(own, {"before": before, "after": after}, examples, device, fold_of)
     references = _changes(others, {"before": before, **controls}, examples, device)

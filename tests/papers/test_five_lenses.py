@@ -9,13 +9,14 @@ from tests.papers.test_known_truth import made
 
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, REPRODUCED
 from fivelenses.papers import five_lenses
-from fivelenses.papers.five_lenses import MEASURES, changes_by_layer, independent_encoder
+from fivelenses.papers.five_lenses import changes_by_layer, independent_encoder
 from fivelenses.papers.measures import BY_KEY, LENSES, lens
 from fivelenses.records import TWIN, TWINS, WHOLE
 
 LAYERS = np.arange(1, 7)
 TASKS, SEEDS = ("mnli", "rte", "sst2", "mrpc"), (0, 1)
 FOLDED, OWN = ("js", "svcca", "probe", "rollback", "rsa"), ("rollback", "weights")
+MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
 INDEPENDENT = "toy-bert/seed-1"
 ADDED = ("svcca", "rsa")
 LIMITS = dict(evaluation_examples=40, variance_kept=0.99, similarity_tokens=300, probe_points=40)

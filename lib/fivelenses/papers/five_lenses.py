@@ -15,7 +15,7 @@ import pandas as pd
 from torch import nn
 
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, check_tokens, compare_with
+from fivelenses.comparison import CCA, RSA, AttentionJS, PairLens, compare_with
 from fivelenses.models import encoders
 from fivelenses.papers.measures import LENSES
 from fivelenses.papers.merchant2020 import random_positions
@@ -24,7 +24,6 @@ from fivelenses.papers.readings import Setting, label_reading, rollback, setting
 from fivelenses.records import FINE_TUNED, PRETRAINED, TWINS, WHOLE
 from fivelenses.tasks import FOLDS, folds
 
-MEASURES = ("js", "svcca", "labels", "probe", "rollback", "weights", "rsa", "structure")
 COLUMNS = ["task", "seed", "control", "measure", "fold", "layer", "value", "null", "entering"]
 INDEPENDENT = "independent"
 PROBE_SEEDS, PROBE_EPOCHS = range(3), 100
@@ -58,31 +57,27 @@ def changes_by_layer(
         `measure`, `fold` (the one left out, −1 for none), `layer` (1…L), `value` (larger is more change), `null`, and
         `entering` (the same measure of what enters the layer, where it is taken). No row when every training diverged.
 
-    Refused before any model runs: encoders that cannot be compared, or too few tokens for SVCCA.
+    Refused: an independent encoder of another shape or vocabulary.
     """
-    finite = converged(checkpoints)
-    if not finite:
+    if not converged(checkpoints):
         return pd.DataFrame(columns=COLUMNS)
     made = checkpoints[0].specification
     sizes = (limits[name] for name in ("evaluation_examples", "probe_points", "structural_sentences"))
     of_task, other = setting(checkpoints[0], *sizes, device), independent_encoder(made.encoder, independent)
-    check_tokens(of_task.examples, of_task.pretrained.config.hidden_size, folds(of_task.examples["labels"]))
     # The head of a model was trained for it, and for no twin.
     controls = (FINE_TUNED,) if lens == "hao2019" else (FINE_TUNED, *TWINS)
     models = {
         (control, one.seed): model
         for control in controls
-        for one, model in models_of(finite, control, of_task.pretrained, device, log)
+        for one, model in models_of(checkpoints, control, of_task.pretrained, device, log)
     }
     parts = []
     for measure, (control, seed), fold, *curves in READERS[lens](models, of_task, limits, made.encoder, other):
         columns = (made.task, seed, control, measure, fold, of_task.layers, *curves)
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     log(f"{made.task}, {LENSES[lens]}: {len(models)} models measured")
-    orders = {"control": controls, "seed": [one.specification.seed for one in finite], "measure": MEASURES}
-    how = dict(key=lambda column: column.map(orders[column.name].index), kind="stable", ignore_index=True)
-    table = pd.concat(parts).sort_values(list(orders), **how)
-    return table.astype(dict.fromkeys(["value", "null", "entering"], np.float32) | {"fold": np.int8, "layer": np.int8})
+    types = dict.fromkeys(["value", "null", "entering"], np.float32) | {"fold": np.int8, "layer": np.int8}
+    return pd.concat(parts, ignore_index=True).astype(types)
 
 
 def independent_encoder(encoder: str, independent: str) -> nn.Module:

@@ -15,7 +15,7 @@ import datasets
 import pandas as pd
 
 from fivelenses.checkpoints.store import Checkpoint
-from fivelenses.comparison import CCA, AttentionJS, check_tokens, compare_with, layers_rolled_back
+from fivelenses.comparison import CCA, AttentionJS, compare_with, layers_rolled_back
 from fivelenses.papers.models import Log, controls, development_examples, models_of, pretrained, randomly_initialised
 from fivelenses.records import FINE_TUNED, PRETRAINED, RANDOMLY_INITIALISED, SHARED
 from fivelenses.tasks import folds
@@ -46,7 +46,7 @@ def changes_by_layer(
     """
     made, original, parts = checkpoints[0].specification, pretrained(checkpoints[0]), []
     examples = development_examples(checkpoints[0], evaluation_examples)
-    how = (examples, folds(examples["labels"]), variance_kept, batch_rows, device)
+    how = (examples, None, batch_rows, device, folds(examples["labels"]))
     # One control at a time: what is gathered of all of them takes several times the memory.
     for control in controls(checkpoints[0]):
         models = {str(one.seed): model for one, model in models_of(checkpoints, control, original, device, log)}
@@ -56,7 +56,8 @@ def changes_by_layer(
             models[RANDOMLY_INITIALISED] = randomly_initialised(made.encoder)
             pairs.append((PRETRAINED, RANDOMLY_INITIALISED))
         if pairs:
-            parts.append(_compared(models, pairs, *how).assign(control=control))
+            lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
+            parts.append(compare_with(lenses, models, pairs, *how).assign(control=control))
     table = _joined(parts)
     table.loc[table["second"] == RANDOMLY_INITIALISED, "control"] = SHARED
     return table.assign(task=made.task)
@@ -107,20 +108,14 @@ def between_datasets(
     of_sets = [development_examples(of_task[task], mixed_examples) for task in pair]
     # Labels of each data set are apart.
     fold_of = folds([f"{place} {label}" for place, one in enumerate(of_sets) for label in one["labels"]])
-    how = (datasets.concatenate_datasets(of_sets), fold_of, variance_kept, batch_rows, device)
+    how = (datasets.concatenate_datasets(of_sets), None, batch_rows, device, fold_of)
     for control in controls(checkpoints[0]):
         models = {one.task: model for one, model in models_of(checkpoints, control, original, device, log)}
         if len(models) == 2:
-            measured = _compared({task: models[task] for task in pair}, [pair], *how)
+            lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
+            measured = compare_with(lenses, {task: models[task] for task in pair}, [pair], *how)
             parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return _joined(parts)
-
-
-def _compared(models, pairs, examples, fold_of, variance_kept, batch_rows, device) -> pd.DataFrame:
-    """Attention divergence and the CCA family of pairs of models, on all examples and without each fold."""
-    check_tokens(examples, next(iter(models.values())).config.hidden_size, fold_of)
-    lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
-    return compare_with(lenses, models, pairs, examples, None, batch_rows, device, fold_of)
 
 
 def _joined(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

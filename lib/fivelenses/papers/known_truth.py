@@ -30,8 +30,7 @@ from fivelenses import comparison, tasks
 from fivelenses.activations import Activations, represent
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.checkpoints.tables import flat_labels
-from fivelenses.lenses.moments import Moments
-from fivelenses.lenses.similarities import DebiasedCKA, mutual_neighbours, procrustes_distance
+from fivelenses.lenses.similarities import DebiasedCKA, mutual_neighbours
 from fivelenses.models import encoders
 from fivelenses.models.controls import moved_at_random, symmetries_of
 from fivelenses.models.layers import layer_list, roll_back
@@ -76,10 +75,9 @@ def changes_seen(
     Returns:
         One row per model, measure and layer, with `task`, `seed`, `kind`, `trained` (`all`, `3` or `3-4`), `dose` (1 as
         usual), `measure`, `layer` (1…L), `value` (larger departs more from the pre-trained encoder). No row when the
-        usual training diverged. Too few tokens for SVCCA are refused.
+        usual training diverged.
     """
     of_task = readings.setting(checkpoints[0], evaluation_examples, probe_points, structural_sentences, device)
-    comparison.check_tokens(of_task.examples, of_task.pretrained.config.hidden_size)
     models = _models_with_controls(checkpoints, doses, of_task, log)
     if (FULL, ALL, 1.0) not in models:
         return pd.DataFrame(columns=CHANGES)
@@ -152,8 +150,8 @@ def _lens(key: str, of_task: readings.Setting, tokens: int) -> comparison.PairLe
     """What compares two models as they read, and gives the column of that name."""
     if key == "js":
         return comparison.AttentionJS()
-    if key in ("cka_debiased", "procrustes"):
-        return Alignment(key)
+    if key == "cka_debiased":
+        return Debiased()
     if key in ("rsa", "neighbours"):
         words = random_positions(of_task.examples, of_task.tokenizer, tokens)
         return comparison.RSA(words) if key == "rsa" else comparison.Sampled({key: mutual_neighbours}, words)
@@ -283,7 +281,7 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
     layers = range(1, len(layer_list(model)) + 1)
     x, y = (represent(model, words.sentences, layers, device=device) for words in (training, held_out))
     gold, rows = held_out.labels, []
-    points = readings.separable(gold, y[1].shape[1])
+    points = subset(gold, y[1].shape[1], seed=0)  # which planes separate, as in `readings`
     for layer in layers:
         learned, states = x[layer][training.rows], y[layer][held_out.rows]
         right = readings.probe(learned, training.labels, states, gold, PROBE_SEEDS, PROBE_EPOCHS)
@@ -292,24 +290,15 @@ def _of_words(model: nn.Module, task: str, training: Words, held_out: Words, dev
     return rows
 
 
-class Alignment(comparison.PairLens):
-    """Hidden states up to rotation and scaling, without folds, in one column: `cka_debiased` (a similarity in [−1, 1])
-    or `procrustes` (a distance in [0, √2]).
-    """
-
-    def __init__(self, column: str) -> None:
-        self._column = column
+class Debiased(comparison.PairLens):
+    """Debiased CKA of hidden states, without folds; column `cka_debiased`, a similarity in [−1, 1]."""
 
     def begin(self, pairs: Sequence[comparison.Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
-        gathered = DebiasedCKA if self._column == "cka_debiased" else Moments
-        self._of_layers = {layer: gathered(pairs) for layer in layers}
+        self._of_layers = {layer: DebiasedCKA(pairs) for layer in layers}
 
     def update(self, batches: Sequence[Activations]) -> None:
         for layer, gathered in self._of_layers.items():
             gathered.update(*(batch.tokens(layer) for batch in batches))
 
     def row(self, pair: comparison.Pair, layer: int, left_out: int | None = None) -> dict[str, float]:
-        gathered = self._of_layers[layer]
-        if isinstance(gathered, DebiasedCKA):
-            return {self._column: gathered.similarity(*pair)}
-        return {self._column: procrustes_distance(gathered.pair(*pair))}
+        return {"cka_debiased": self._of_layers[layer].similarity(*pair)}

@@ -25,7 +25,7 @@ from fivelenses.records import BASE, FINE_TUNED, RUNNING_TEXT, SHARED, TWINS
 from fivelenses.tasks import folds
 from fivelenses.tasks.examples import wikipedia_text
 
-SAMPLE_SEED = 0  # of texts, tokens and permuted tokens
+SAMPLE_SEED = 0  # of texts, sentences, tokens and permuted tokens
 SIDES = {"mnli": ("premise", "hypothesis"), "squad": ("question", "context")}  # tasks whose examples are two texts
 COLUMNS = ["pretrained", "input", "model", "control", "tuned_seed", "layer", "fold", "similarity", "null", "tokens"]
 COLUMNS += ["examples"]

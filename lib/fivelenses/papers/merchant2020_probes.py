@@ -22,14 +22,13 @@ from fivelenses.lenses import edge_probe, mdl, structural_probe
 from fivelenses.lenses.edge_probe import Target
 from fivelenses.models import encoders
 from fivelenses.models.layers import layer_list
-from fivelenses.papers.merchant2020 import Models, pretrained_and_fine_tuned, tuned_seed
+from fivelenses.papers.merchant2020 import SAMPLE_SEED, Models, pretrained_and_fine_tuned, tuned_seed
 from fivelenses.papers.models import randomly_initialised
 from fivelenses.records import BASE, FINE_TUNED, LEXICAL, PARSER, RANDOMISED, SHARED, TWIN, WHOLE
 from fivelenses.tasks import FOLDS, subset
 from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.treebanks import edge_table, read_treebank
 
-SAMPLE_SEED = 0  # of the sentences that are drawn from a table
 PUNCTUATION = "PUNCT"
 MIN_WORDS, MAX_WORDS = 5, 50  # of a sentence in the structural probes
 EDGES = ["task", "model", "control", "tuned_seed", "seed", "layers", "fold", "micro_f1", "targets", "examples", "data"]
@@ -68,7 +67,7 @@ def edge_probing(
         EDGES: `seed` is the probe's, `layers` is `mix` or `top` (which has no folds), `targets` are those for training,
         `examples` test sentences, `data` where these come from.
     """
-    models = _beside_random_weights(encoder, checkpoints, model, device)
+    models = _probed(encoder, checkpoints, model, True, device)
     if not models:
         return pd.DataFrame(columns=EDGES)
     splits = targets_of_splits(edge_table(edge_task, source), encoder, probe["targets"], max_tokens)
@@ -86,18 +85,17 @@ def edge_probing(
     return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints), **sizes)[EDGES]
 
 
-def _probed(encoder: str, checkpoints: Sequence[Checkpoint], model: str, twin: bool, device: str | None) -> Models:
-    """The pre-trained encoder, or a fine-tuned one with its twin; none whose training diverged."""
-    models = pretrained_and_fine_tuned(encoder, checkpoints, (FINE_TUNED, TWIN) if twin else (FINE_TUNED,), device)
-    return {name: one for name, one in models.items() if model == BASE or name != (BASE, SHARED)}
-
-
-def _beside_random_weights(encoder: str, checkpoints: Sequence[Checkpoint], model: str, device: str | None) -> Models:
-    """The same, the pre-trained encoder with random weights beside it; of twins only the parser's, which training moves
-    most: probes take long.
+def _probed(encoder: str, checkpoints: Sequence[Checkpoint], model: str, edges: bool, device: str | None) -> Models:
+    """The pre-trained encoder, or a fine-tuned one with its twin; none whose training diverged. Of twins, edge probes,
+    which take long, read only the parser's, which training moves most; and they read random weights beside.
     """
-    models = _probed(encoder, checkpoints, model, model == PARSER, device)
-    return models | ({(RANDOMISED, SHARED): randomly_initialised(encoder)} if model == BASE else {})
+    twins = (TWIN,) if model == PARSER or not edges else ()
+    models = pretrained_and_fine_tuned(encoder, checkpoints, (FINE_TUNED, *twins), device)
+    if model != BASE:
+        del models[BASE, SHARED]
+    elif edges:
+        models[RANDOMISED, SHARED] = randomly_initialised(encoder)
+    return models
 
 
 def targets_of_splits(tables: Mapping, encoder: str, most: int, max_tokens: int) -> list[Split]:
@@ -185,7 +183,7 @@ def codelengths(
         CODES: `seed` of the order that is sent and of the perceptron, `bits` and `uniform` of the targets that are not
         of the fold (`uniform` of a code that knows nothing), `examples` all sentences.
     """
-    models, codes = _beside_random_weights(encoder, checkpoints, model, device), []
+    models, codes = _probed(encoder, checkpoints, model, True, device), []
     if not models:
         return pd.DataFrame(columns=CODES)
     train = {"train": edge_table(edge_task, source)["train"]}
@@ -232,7 +230,7 @@ def structure(
     Returns:
         TREES; no rows where the training diverged.
     """
-    models = _probed(encoder, checkpoints, model, True, device)
+    models = _probed(encoder, checkpoints, model, False, device)
     if not models:
         return pd.DataFrame(columns=TREES)
     tokenizer = encoders.tokenizer(encoders.locate(encoder))

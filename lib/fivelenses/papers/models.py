@@ -93,16 +93,16 @@ def encoded(checkpoint: Checkpoint, split: str) -> datasets.Dataset:
 
 
 def development_examples(checkpoint: Checkpoint, limit: int | None = None) -> datasets.Dataset:
-    """Development examples of a model's task; a subset of `limit`, stratified by label, where there are more."""
-    examples = encoded(checkpoint, "validation")
-    return examples.select(subset(np.array(examples["labels"]), limit, seed=0))
-
-
-def _own_texts(checkpoint: Checkpoint) -> datasets.Dataset:
-    """A few of the development examples, drawn by label where they have one."""
+    """Development examples of a model's task, `limit` at most, drawn by label where they have one."""
     examples = encoded(checkpoint, "validation")
     has_label = tasks.find(checkpoint.specification.task).head == "sequence"
     labels = examples["labels"] if has_label else np.zeros(examples.num_rows)
-    drawn = examples.select(np.random.default_rng(0).permutation(subset(np.array(labels), TEXTS, seed=0)))
+    return examples.select(subset(np.array(labels), limit, seed=0))
+
+
+def _own_texts(checkpoint: Checkpoint) -> datasets.Dataset:
+    """A few of the development examples."""
+    examples = development_examples(checkpoint, TEXTS)
+    drawn = examples.select(np.random.default_rng(0).permutation(examples.num_rows))
     lengths = np.cumsum([len(tokens) for tokens in drawn["input_ids"]])
     return drawn.select(range(max(1, int((lengths <= TOKENS).sum()))))

@@ -84,7 +84,8 @@ def label_reading(
     """
     gold, width = np.array(setting.examples["labels"]), setting.pretrained.config.hidden_size
     distinct = pd.Series(list(map(tuple, setting.examples["input_ids"]))).drop_duplicates().index.to_numpy()
-    points = distinct[separable(gold[distinct], width)]
+    # Planes separate as many points as the states are wide, so that every layer of every model has distances.
+    points = distinct[subset(gold[distinct], width, seed=0)]
     labellings = [gold[points]] + ([np.random.default_rng(0).permutation(gold[points])] if permuted else [])
     learned, states = (
         represent(model, split, setting.layers, device=setting.device) for split in (setting.training, setting.examples)
@@ -93,14 +94,6 @@ def label_reading(
     distances = [label_distance(states[layer][points], one) for one, layer in product(labellings, setting.layers)]
     right = [probe(learned[layer], labels, states[layer], gold, seeds, epochs) for layer in setting.layers]
     return LabelReading(np.reshape(distances, (len(labellings), -1)), np.stack(right, axis=1))
-
-
-def separable(labels: np.ndarray, width: int) -> np.ndarray:
-    """Which points take part in distances of labels, at most as many as the states are wide.
-
-    Planes separate so many points whatever their labels are, so that every layer of every model has distances.
-    """
-    return subset(labels, width, seed=0)
 
 
 def label_distance(states: np.ndarray, labels: np.ndarray) -> float:
