@@ -74,7 +74,7 @@ class AttentionJS(PairLens):
         self._layers, self._fold_of = [layer for layer in layers if layer > 0], fold_of
         self._divergences = {pair: JSAccumulator(len(self._layers), _count(fold_of)) for pair in pairs}
         if self._null_seed is not None:
-            self._draw = torch.Generator().manual_seed(self._null_seed)
+            self._draw = torch.Generator().manual_seed(self._null_seed)  # the same in every pass
 
     def update(self, batches: Sequence[Activations]) -> None:
         mask, fold_of = batches[0].mask, self._fold_of[batches[0].rows]

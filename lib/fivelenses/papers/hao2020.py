@@ -56,8 +56,8 @@ def changes_by_layer(
             models[RANDOMLY_INITIALISED] = randomly_initialised(made.encoder)
             pairs.append((PRETRAINED, RANDOMLY_INITIALISED))
         if pairs:
-            lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
-            parts.append(compare_with(lenses, models, pairs, *how).assign(control=control))
+            measured = compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, pairs, *how)
+            parts.append(measured.assign(control=control))
     table = _joined(parts)
     table.loc[table["second"] == RANDOMLY_INITIALISED, "control"] = SHARED
     return table.assign(task=made.task)
@@ -112,8 +112,8 @@ def between_datasets(
     for control in controls(checkpoints[0]):
         models = {one.task: model for one, model in models_of(checkpoints, control, original, device, log)}
         if len(models) == 2:
-            lenses = [AttentionJS(), CCA(variance_kept=variance_kept)]
-            measured = compare_with(lenses, {task: models[task] for task in pair}, [pair], *how)
+            models = {task: models[task] for task in pair}
+            measured = compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, [pair], *how)
             parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return _joined(parts)
 

@@ -29,7 +29,6 @@ from fivelenses.tasks import FOLDS, subset
 from fivelenses.tasks.encoding import NO_WORD, encode_words
 from fivelenses.tasks.treebanks import edge_table, read_treebank
 
-PUNCTUATION = "PUNCT"
 MIN_WORDS, MAX_WORDS = 5, 50  # of a sentence in the structural probes
 EDGES = ["task", "model", "control", "tuned_seed", "seed", "layers", "fold", "micro_f1", "targets", "examples", "data"]
 CODES = ["task", "model", "control", "tuned_seed", "seed", "fold", "bits", "uniform", "examples"]
@@ -86,8 +85,8 @@ def edge_probing(
 
 
 def _probed(encoder: str, checkpoints: Sequence[Checkpoint], model: str, edges: bool, device: str | None) -> Models:
-    """The pre-trained encoder, or a fine-tuned one with its twin; none whose training diverged. Of twins, edge probes,
-    which take long, read only the parser's, which training moves most; and they read random weights beside.
+    """The pre-trained encoder, for edge probes with random weights beside it; or a fine-tuned one that converged, with
+    its twin: for edge probes, which take long, that of the parser alone, which training moves most.
     """
     twins = (TWIN,) if model == PARSER or not edges else ()
     models = pretrained_and_fine_tuned(encoder, checkpoints, (FINE_TUNED, *twins), device)
@@ -282,7 +281,7 @@ def tree_scores(kind: str, vectors: Mapping, tables: Mapping, device: str | None
     truth = {split: [geometry(heads) for heads in table["heads"]] for split, table in tables.items()}
     training, development = ((vectors[split], truth[split]) for split in ("train", "validation"))
     probe = structural_probe.fit(kind, training, development, device=device)
-    counted = [np.array(tags) != PUNCTUATION for tags in tables["test"]["upos"]]
+    counted = [np.array(tags) != "PUNCT" for tags in tables["test"]["upos"]]
     of_sentences = structural_probe.sentence_scores(kind, probe.predict(vectors["test"]), truth["test"], counted)
     rows = []
     for fold in range(WHOLE, FOLDS):

@@ -39,10 +39,9 @@ def pretrained(checkpoint: Checkpoint) -> nn.Module:
 
 
 def randomly_initialised(encoder: str) -> nn.Module:
-    """An encoder's shape with random weights, always the same: what a model shows that learned nothing."""
+    """The shape of an encoder, random or not, with random weights, always the same: a model that learned nothing."""
     torch.manual_seed(0)
-    name = encoder if encoder.startswith(RANDOM_ENCODER) else f"{RANDOM_ENCODER}{encoder}"
-    return encoders.load_weights(encoders.locate(name))
+    return encoders.load_weights(encoders.locate(f"{RANDOM_ENCODER}{encoder}"))
 
 
 def controls(checkpoint: Checkpoint) -> tuple[str, ...]:

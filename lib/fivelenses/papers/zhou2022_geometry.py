@@ -18,7 +18,6 @@ from fivelenses.papers.zhou2022 import TRAINING, Split, after_each_task, before_
 from fivelenses.records import FINE_TUNED, SHARED
 
 COLUMNS = ["encoder", "task", "stage", "seed", "control", "labels", "clusters", "similarity"]  # of a table without rows
-PERMUTATION = 0  # the seed of the permuted labels
 
 Points = tuple[np.ndarray, np.ndarray]  # (n, width), and their labels (n,)
 Centroids = Mapping[tuple[int, int], np.ndarray]  # (step, layer) to (labels, width)
@@ -49,7 +48,7 @@ def geometry(
         counted = {"points": len(kept), "dimensions": states.shape[1], "labels": len(np.unique(whole[kept]))}
         counted |= {"clusters": training.n_clusters if training else np.nan, "all_points": len(whole)}
         counted["separable"] = directprobe.linearly_separable(states, whole)
-        counted["control_separable"] = directprobe.random_label_control(states, whole, PERMUTATION)
+        counted["control_separable"] = directprobe.random_label_control(states, whole, seed=0)
         counted["similarity"] = _similarity((states[kept], whole[kept]), (test, held_out), common, training)
         rows += [place | counted for place in places]
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=COLUMNS)
