@@ -37,6 +37,7 @@ class Task:
         metric: the score that the papers print.
         treebank: that a task on words is read from.
         own: whether it is a task of the reader's own (`fivelenses.tasks.own`).
+        read: how the table of such a task was read, with the examples of each class, in a sentence.
     """
 
     name: str
@@ -53,19 +54,12 @@ class Task:
     metric: Literal["accuracy", "matthews", "exact-match-f1", "las", "none"] = "accuracy"
     treebank: str = ""
     own: bool = False
+    read: str = field(default="", compare=False)
 
     @property
     def score_name(self) -> str:
         """How the field writes the score; empty where there is none."""
         return SCORES[self.metric]
-
-
-@dataclass(frozen=True)
-class EdgeTask:
-    """One edge-probing task: its title in the papers, and the open data that are read for it."""
-
-    title: str
-    data: str
 
 
 def _task(name: str, facts: Mapping) -> Task:
@@ -75,19 +69,8 @@ def _task(name: str, facts: Mapping) -> Task:
 
 _ENTRIES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 TASKS = {name: _task(name, facts) for name, facts in _ENTRIES["tasks"].items()}
-EDGE_TASKS = {name: EdgeTask(**facts) for name, facts in _ENTRIES["edge_tasks"].items()}
-CORPORA = _ENTRIES["corpora"]
-
-
-def find_edge_task(name: str) -> EdgeTask:
-    """The edge-probing task of that name."""
-    if name not in EDGE_TASKS:
-        raise ValueError(f"There is no edge-probing task {name!r}: choose among {', '.join(EDGE_TASKS)}.")
-    return EDGE_TASKS[name]
-
-
+EDGE_TASKS, CORPORA = _ENTRIES["edge_tasks"], _ENTRIES["corpora"]
 OWN_NAME = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{8}")
-OWN_FACTS = ("title", "inputs", "label", "labels", "sizes")
 
 
 def own_folder() -> Path:
@@ -100,9 +83,8 @@ def read_own(name: str) -> Task | None:
     file = own_folder() / name / "task.json"
     if not OWN_NAME.fullmatch(name) or not file.is_file():
         return None
-    facts = json.loads(file.read_text(encoding="utf-8"))
     splits = {"train": "train", "validation": "validation"}
-    return _task(name, {key: facts[key] for key in OWN_FACTS} | {"splits": splits, "own": True})
+    return _task(name, json.loads(file.read_text(encoding="utf-8")) | {"splits": splits, "own": True})
 
 
 def is_task(name: str) -> bool:

@@ -27,7 +27,6 @@ from fivelenses.judging import listed
 from fivelenses.models import encoders
 from fivelenses.tasks import folds, subset
 from fivelenses.tasks.examples import encode
-from fivelenses.tasks.own import description
 from fivelenses.tasks.sources import SourceError, mirror
 
 FINE_TUNED = ("Classification", "QuestionAnswering", "MultipleChoice")  # ends of names of models with such heads
@@ -48,7 +47,7 @@ def check_inputs(parameters: ChapterParameters, log: Callable[[str], None] = pri
         raise RunError(f"Only {free / 1e9:.1f} GB are free at {folder} and a run needs {MIN_DISK / 1e9:.0f}: make room")
     for task in map(tasks.find, parameters.tasks_trained()):
         if task.own:
-            log(description(task.name))
+            log(task.read)
     for name in dict.fromkeys(parameters.encoders_read()):
         shape = encoders.check_encoder(name, parameters.six_projections, parameters.fewest_layers)
         if heads := [one for one in shape.architectures or () if one.endswith(FINE_TUNED)]:
@@ -124,7 +123,7 @@ def _encoder(name: str) -> str:
 def _data(parameters: ChapterParameters, name: str) -> str:
     task = tasks.find(name)
     if task.own:
-        return description(name)
+        return task.read
     if parameters.source == "toyworld":
         return f"{task.title} from the toy world, generated"
     # Running text has no training examples: it is measured on alone.

@@ -57,7 +57,7 @@ def test_a_file_of_each_kind_becomes_a_task(kind):
 def test_one_line_says_which_columns_are_read_and_how_many_examples_each_class_has():
     table = reviews(label_text=["GOOD" if row % 3 == 0 else "BAD" for row in range(100)])
     task = register(table, "reviews.csv")
-    assert task.inputs == ("text",) and own.description(task.name) == (
+    assert task.inputs == ("text",) and task.read == (
         "reviews, columns text, label of reviews.csv: training + development examples bad 53 + 13, good 27 + 7 "
         "(development: a fifth of the distinct texts, split by label); null rate 0.650; not read: label_text."
     )
@@ -66,7 +66,7 @@ def test_one_line_says_which_columns_are_read_and_how_many_examples_each_class_h
 def test_columns_of_other_names_are_named_behind_the_file():
     table = reviews().rename(columns={"text": "review", "label": "stars"}).assign(title="a hen", text2="left out")
     task = register(table, "reviews.csv:text=title,text2=review,label=stars")
-    assert task.inputs == ("text", "text2") and "columns title, review, stars of" in own.description(task.name)
+    assert task.inputs == ("text", "text2") and "columns title, review, stars of" in task.read
     row = tasks.load(task.name, "hub").splits["train"][0]
     assert row["text"] == "a hen" and row["text2"].endswith("times")
 
@@ -78,12 +78,12 @@ def test_two_texts_are_read_where_there_is_a_column_text2():
 def test_development_examples_may_lie_beside():
     reviews().iloc[70:].to_csv("dev.csv", index=False)
     task = register(reviews().iloc[:70], "train.csv")
-    assert task.sizes == {"train": 70, "validation": 30} and "(development: from dev.csv)" in own.description(task.name)
+    assert task.sizes == {"train": 70, "validation": 30} and "(development: from dev.csv)" in task.read
 
 
 def test_equal_rows_are_one_task_and_other_rows_another():
     first = register(reviews(), "reviews.csv")
-    assert register(reviews(stars=3), "reviews.parquet") == first and "not read: stars" in own.description(first.name)
+    assert register(reviews(stars=3), "reviews.parquet") == first and "not read: stars" in tasks.find(first.name).read
     second = register(reviews().replace({"text": {"a dog barks 1 times": "a dog barks"}}), "reviews.csv")
     assert second.name != first.name and first.own and second.own
     assert len({tasks.load(task.name, "hub").digest("train") for task in (first, second)}) == 2
@@ -119,7 +119,7 @@ def test_a_data_set_of_a_mirror_is_a_task(tmp_path, monkeypatch):
         datasets.Dataset.from_dict(rows, features).to_parquet(folder / f"{split}.parquet")
     task = own.register("hub:owner/films/plain")
     assert (task.labels, task.sizes, task.title) == (("no", "yes"), {"train": 40, "validation": 20}, "plain")
-    assert "split test)" in own.description(task.name)
+    assert "split test)" in task.read
     with pytest.raises(SourceError, match="owner/films could not be read .*: correct its name and configuration"):
         own.register("hub:owner/films")
 

@@ -16,8 +16,7 @@ from fivelenses.judging import FAILS, HOLDS, OPEN, Claim, Group, Interval, Part,
 from fivelenses.records import FUNCTIONAL_TWIN, SHUFFLED, TWIN, TWINS
 
 # What ends in .html is escaped, Markdown is not; what is asked for and not given is refused.
-FILES = PackageLoader("fivelenses.book")
-TEMPLATES = Environment(loader=FILES, autoescape=select_autoescape(), undefined=StrictUndefined)
+TEMPLATES = Environment(loader=PackageLoader(__package__), autoescape=select_autoescape(), undefined=StrictUndefined)
 # A sign beside the colour, for readers to whom colours look alike.
 SIGNS = dict(zip(judging.OUTCOMES, "●✕◐○–", strict=True))
 CONTROLS = {

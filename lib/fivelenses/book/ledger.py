@@ -4,7 +4,6 @@ Readers filter it by paper, run and outcome (``_static/ledger.js``); without a s
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pandas as pd
 from markdown_it import MarkdownIt
@@ -25,18 +24,18 @@ PAPERS = {
 Matrix = dict[str, dict[str, dict[str, View]]]  # paper to claim to run's title
 
 
-def by_claim(runs: Iterable[BookRun]) -> Matrix:
-    """What runs say of each claim: papers in the order of `PAPERS`, then what is no paper's."""
+def by_claim(runs: Iterable[BookRun], figures: bool = True) -> Matrix:
+    """What runs say of each claim, with or without links to figures: papers in the order of `PAPERS`, then others."""
     papers: Matrix = {paper: {} for paper in (*PAPERS.values(), OURS.capitalize())}
     # Published runs first, so that claims have their runs in the order of the matrix's columns.
     for run in sorted(runs, key=lambda run: (run.committed is None, run.chapter.number)):
         of_paper = papers[PAPERS.get(run.chapter.paper, OURS.capitalize())]
         record = f"book/records/{run.committed.parent.name}/{run.committed.name}" if run.committed else ""
         for claim, verdict in judging.load(run.folder):
-            keys = [key for key in claim.exhibits if (run.folder / f"{key}.parquet").is_file()]
-            figures = {key: f"{run.page}.html#{key}" for key in keys}
+            keys = [key for key in claim.exhibits if figures and (run.folder / f"{key}.parquet").is_file()]
+            addresses = {key: f"{run.page}.html#{key}" for key in keys}
             anchor = f"{claim.key}-{run.part if run.leads else run.name}"
-            view = View(claim, verdict, run.title, anchor, figures, record)
+            view = View(claim, verdict, run.title, anchor, addresses, record)
             of_paper.setdefault(claim.key, {})[run.title] = view
     return {paper: claims for paper, claims in papers.items() if claims}
 
@@ -59,9 +58,7 @@ def matrix_html(runs: Iterable[BookRun], ledger: str = "claims.html") -> str:
 
 def ledger_html(runs: Iterable[BookRun], figures: bool = True) -> str:
     """The ledger: what chance and twins say of all verdicts, and a card per claim, with or without links to figures."""
-    claims = [list(views.values()) for of_paper in by_claim(runs).values() for views in of_paper.values()]
-    if not figures:
-        claims = [[replace(one, figures={}) for one in views] for views in claims]
+    claims = [list(views.values()) for of_paper in by_claim(runs, figures).values() for views in of_paper.values()]
     every = [one for views in claims for one in views]
     groups = [group for one in every for group in one.verdict.groups]
     reproduced = [one.verdict.controls for one in every if one.verdict.outcome == REPRODUCED]

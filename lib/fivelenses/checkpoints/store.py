@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import load_file
 from torch import nn
@@ -58,8 +57,8 @@ class Checkpoint:
     def model_at(self, step: int) -> nn.Module:
         """The model as it was after `step` optimiser steps (0: before training)."""
         model = self.model()
-        weights = load_file(self.folder / "steps" / f"{step}.safetensors")
-        model.load_state_dict({name: tensor.to(torch.float32) for name, tensor in weights.items()}, strict=False)
+        # They are in half precision, and are copied into weights in single precision.
+        model.load_state_dict(load_file(self.folder / "steps" / f"{step}.safetensors"), strict=False)
         return model
 
 

@@ -146,13 +146,10 @@ def scored(
 
 def example_rows(about: Mapping, score, weight, null, label, predicted) -> pd.DataFrame:
     """The rows of `by_example` of one model."""
-    numbers = {"score": score, "weight": weight, "null": null}
-    return pd.DataFrame(
-        about
-        | {"example": np.arange(len(weight), dtype=np.int32)}
-        | {name: np.asarray(values, dtype=np.float32) for name, values in numbers.items()}
-        | {"label": np.asarray(label, dtype=np.int16)[()], "predicted": np.asarray(predicted, dtype=np.int16)[()]}
-    )
+    columns = {"score": score, "weight": weight, "null": null, "label": label, "predicted": predicted}
+    kinds = {"example": np.int32, **dict.fromkeys(("score", "weight", "null"), np.float32)}
+    rows = pd.DataFrame({**about, "example": np.arange(len(weight)), **columns})
+    return rows.astype(kinds | {"label": np.int16, "predicted": np.int16})
 
 
 def _name(checkpoint: Checkpoint) -> dict:

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from fivelenses.activations import word_vectors
-from fivelenses.catalogue import find_edge_task
+from fivelenses.catalogue import EDGE_TASKS
 from fivelenses.checkpoints.store import Checkpoint
 from fivelenses.lenses import edge_probe, mdl, structural_probe
 from fivelenses.lenses.edge_probe import Target
@@ -80,7 +80,7 @@ def edge_probing(
     table = pd.DataFrame(rows, columns=["model", "control", "seed", "layers", "fold", "micro_f1"])
     read = {target.sentence for target in splits[-1].targets}
     sizes = {"targets": len(splits[0].targets), "examples": len(read)}
-    sizes |= {"data": "toy world" if source == "toyworld" else find_edge_task(edge_task).data}
+    sizes |= {"data": "toy world" if source == "toyworld" else EDGE_TASKS[edge_task]["data"]}
     return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints), **sizes)[EDGES]
 
 

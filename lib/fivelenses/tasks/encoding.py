@@ -16,7 +16,6 @@ from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 NO_WORD = -1  # the word of a token that belongs to none, such as [CLS]
 IGNORED = -100  # the target of a word that is not trained on, as in PyTorch's cross-entropy
-MAX_ANSWER_TOKENS = 30  # as in BERT's code
 _QUESTIONS_PER_CALL = 1_000  # offsets take much memory while they are Python numbers
 
 
@@ -52,15 +51,14 @@ def encode_units(
     `labels`. A unit with a word that was cut off, or that the tokeniser drops, is left out, and so is a sentence
     without units.
     """
-    number = {name: place for place, name in enumerate(labels)}
-    columns = encode_words(table["tokens"], tokenizer, max_length)
-    rows = []
+    columns, rows = encode_words(table["tokens"], tokenizer, max_length), []
     for row, (units, names) in enumerate(zip(table["units"], table["names"], strict=True)):
         present = set(columns["word_ids"][row])
-        whole = [(unit, number[name]) for unit, name in zip(units, names, strict=True) if present.issuperset(unit)]
+        whole = [(unit, name) for unit, name in zip(units, names, strict=True) if present.issuperset(unit)]
         if whole:
-            units, targets = zip(*whole, strict=True)
-            rows.append({name: values[row] for name, values in columns.items()} | {"units": units, "labels": targets})
+            units, names = zip(*whole, strict=True)
+            tokens = {name: values[row] for name, values in columns.items()}
+            rows.append(tokens | {"units": units, "labels": list(map(labels.index, names))})
     return datasets.Dataset.from_list(rows)
 
 
@@ -73,14 +71,12 @@ def encode_trees(
     Both are -100 for a word that was cut off or that the tokeniser drops, and for a word whose head was. A sentence
     without any other word is left out.
     """
-    number = {name: place for place, name in enumerate(labels)}
-    columns = encode_words(table["tokens"], tokenizer, max_length)
-    rows = []
+    columns, rows = encode_words(table["tokens"], tokenizer, max_length), []
     for row, (heads, names) in enumerate(zip(table["heads"], table["names"], strict=True)):
         present = {0, *(word + 1 for word in columns["word_ids"][row])}
         counted = [word in present and head in present for word, head in enumerate(heads, start=1)]
         if any(counted):
-            targets = np.where(counted, [heads, [number[name] for name in names]], IGNORED).tolist()
+            targets = np.where(counted, [heads, list(map(labels.index, names))], IGNORED).tolist()
             tokens = {name: values[row] for name, values in columns.items()}
             rows.append(tokens | {"row": row, "heads": targets[0], "labels": targets[1]})
     return datasets.Dataset.from_list(rows)
@@ -100,18 +96,17 @@ def encode_windows(table: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, 
     if max_length - third - tokenizer.num_special_tokens_to_add(pair=True) <= third:
         raise ValueError(f"Windows of {max_length} tokens have no room for a passage: raise max_length.")
     portions = []
-    for first in range(0, table.num_rows, _QUESTIONS_PER_CALL):
-        rows = table.select(range(first, min(first + _QUESTIONS_PER_CALL, table.num_rows)))
+    for call, rows in enumerate(table.iter(_QUESTIONS_PER_CALL)):
         encoded = tokenizer(
             _cut(rows["question"], tokenizer, third),
-            list(rows["context"]),
+            rows["context"],
             truncation="only_second",
             max_length=max_length,
             stride=third,
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
-        portions.append(datasets.Dataset.from_dict(_columns(encoded, rows, first)))
+        portions.append(datasets.Dataset.from_dict(_columns(encoded, rows["answers"], call * _QUESTIONS_PER_CALL)))
     return datasets.concatenate_datasets(portions)
 
 
@@ -121,7 +116,7 @@ def _cut(questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, longest: 
     return [question[:end] for question, end in zip(questions, ends, strict=True)]
 
 
-def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int) -> dict[str, list]:
+def _columns(encoded: BatchEncoding, gold: list[dict], first: int) -> dict[str, list]:
     columns = dict(encoded)
     samples, every = columns.pop("overflow_to_sample_mapping"), columns.pop("offset_mapping")
     columns["row"] = [first + sample for sample in samples]
@@ -129,7 +124,7 @@ def _columns(encoded: BatchEncoding, rows: datasets.Dataset, first: int) -> dict
         [pair if which == 1 else (-1, -1) for pair, which in zip(pairs, encoded.sequence_ids(window), strict=True)]
         for window, pairs in enumerate(every)
     ]
-    answers = [(one["answer_start"][0], one["answer_start"][0] + len(one["text"][0])) for one in rows["answers"]]
+    answers = [(one["answer_start"][0], one["answer_start"][0] + len(one["text"][0])) for one in gold]
     spans = [_token_span(np.array(pairs), *answers[s]) for pairs, s in zip(columns["offsets"], samples, strict=True)]
     columns["start_positions"], columns["end_positions"] = (list(places) for places in zip(*spans, strict=True))
     return columns
@@ -144,11 +139,9 @@ def _token_span(offsets: np.ndarray, first: int, end: int) -> tuple[int, int]:
     return (int(inside[0]), int(inside[-1])) if len(inside) else (0, 0)
 
 
-def best_span(
-    start: np.ndarray, end: np.ndarray, passage: np.ndarray, max_tokens: int = MAX_ANSWER_TOKENS
-) -> tuple[float, int, int]:
+def best_span(start: np.ndarray, end: np.ndarray, passage: np.ndarray, max_tokens: int = 30) -> tuple[float, int, int]:
     """The span of a window's passage (tokens, True inside) with the highest sum of the logits (tokens,) of its first
-    and last token, of at most `max_tokens` tokens: that sum, and the two.
+    and last token, of at most `max_tokens` tokens (30 as in BERT's code): that sum, and the two.
 
     Example:
         >>> start, end = np.array([9.0, 0.0, 2.0, 1.0]), np.array([9.0, 2.0, 0.0, 1.0])

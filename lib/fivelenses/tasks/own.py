@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fivelenses.catalogue import Task, is_task, own_folder, read_own
+from fivelenses.catalogue import Task, own_folder, read_own
 from fivelenses.files import written_beside
 from fivelenses.tasks import subset
 from fivelenses.tasks.sources import SourceError, mirror, read_hub
@@ -41,7 +41,7 @@ def name_of(argument: str) -> str:
         raise SourceError(f"{argument} names a column without its table: quote both, '[\"FILE:text=…,{argument}\"]'.")
     place = ARGUMENT.fullmatch(argument)["place"] if argument else ""
     is_table = place.startswith("hub:") or place.lower().endswith(FILES)
-    return register(argument).name if is_table and not is_task(argument) else argument
+    return register(argument).name if is_table else argument
 
 
 def register(argument: str) -> Task:
@@ -201,11 +201,6 @@ def _store(facts: dict, frames: dict[str, pd.DataFrame]) -> Task:
     with written_beside(folder / "task.json") as file:
         file.write_text(json.dumps(facts, indent=1, ensure_ascii=False), encoding="utf-8")
     return read_own(folder.name)
-
-
-def description(name: str) -> str:
-    """One sentence on how a task's table was read, with the examples of each class."""
-    return json.loads((own_folder() / name / "task.json").read_text(encoding="utf-8"))["read"]
 
 
 def table(task: Task, split: str) -> pd.DataFrame:

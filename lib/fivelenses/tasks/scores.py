@@ -27,8 +27,6 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
 
 def score(metric: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     """The `accuracy` or `matthews` correlation of predicted labels (n,), 0 of a constant prediction."""
@@ -42,8 +40,8 @@ def normalise(text: str) -> str:
         >>> normalise("The  U.S. and an apple-tree!")
         'us and appletree'
     """
-    words = re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION))
-    return " ".join(words.split())
+    bare = text.lower().translate(str.maketrans("", "", string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
 
 
 def exact_match(predicted: str, gold: Sequence[str]) -> bool:
