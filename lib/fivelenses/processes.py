@@ -1,8 +1,6 @@
-"""Processes that compute side by side, all of which end with the one that started them, however that one ends; and the
-memory that a process may use.
-
-A worker of dask's sees its parent's end by a pipe that the parent alone holds open, a notebook's kernel by its parent's
-number, and a command that was told to by `end_with_caller`.
+"""Processes that compute side by side, all of which end with the one that started them, however that one ends: dask's
+workers see it by a pipe that their parent alone holds open, a notebook's kernel by its parent's number, a command by
+`end_with_caller`. And the memory that a process may use.
 """
 
 import logging

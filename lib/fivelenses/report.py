@@ -21,15 +21,12 @@ from fivelenses.tasks import own
 
 
 def plan(encoder: str, profile: str = "tiny", tasks: Sequence[str] = (), given: Mapping = {}) -> list[Job]:
-    """The runs of a report on an encoder, every parameter checked.
+    """The runs of a report on an encoder (a name as `models.encoders` understands it) with the data, schedules and
+    sizes of a profile, and other parameters that all chapters share (`given`), every parameter checked.
 
-    Args:
-        encoder: a name as `models.encoders` understands it: of the hub, a folder, an entry of the mirror.
-        profile: whose data, schedules and sizes are used.
-        tasks: the tasks of interest, tables of the reader's own among them (`fivelenses.tasks.own`). A chapter runs
-            those among its own, and such tables where it takes them; one that has none of them, or cannot be run on so
-            few, keeps its own, since its paper's claims are about those. Refused: one that no chapter runs.
-        given: other parameters, the same in all chapters.
+    Of the tasks of interest, which may be tables of the reader's own, a chapter runs those among its own, and such
+    tables where it takes them; one that has none of them, or cannot be run on so few, keeps its own, since its paper's
+    claims are about those. Refused: a task that no chapter runs.
     """
     overrides, jobs = {"encoder": encoder, **given}, []
     names = [own.name_of(task) for task in tasks]

@@ -23,7 +23,7 @@ import torch
 from filelock import Timeout
 from safetensors.torch import save_file
 from torch import nn
-from transformers import PreTrainedTokenizerBase, PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -170,8 +170,14 @@ def _train(specification: Specification, partial: Path, device: str) -> dict:
     trainer = _run_trainer(specification, model, training, collate, partial, device)
     losses = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     scores, rows = scored(specification, data, evaluation, predict(model, data, evaluation, collate))
-    _write(partial, model, tokenizer)
-    rows.to_parquet(partial / "finished" / PREDICTIONS, index=False)
+    finished, steps = partial / "finished", partial / "steps"
+    shutil.rmtree(finished, ignore_errors=True)
+    finished.mkdir()
+    model.save_pretrained(finished)
+    tokenizer.save_pretrained(finished)
+    rows.to_parquet(finished / PREDICTIONS, index=False)
+    if steps.is_dir():
+        shutil.copytree(steps, finished / "steps")
     # The last step can spoil the weights, which no loss tells.
     finite = all(weights.square().isfinite().all() for weights in model.parameters())
     return {
@@ -187,12 +193,7 @@ def _train(specification: Specification, partial: Path, device: str) -> dict:
 
 
 def _run_trainer(
-    specification: Specification,
-    model: nn.Module,
-    training: datasets.Dataset,
-    collate: Callable,
-    partial: Path,
-    device: str,
+    specification: Specification, model: nn.Module, training: datasets.Dataset, collate, partial: Path, device: str
 ) -> Trainer:
     """Train a model in place, from its last saved state where there is one."""
     schedule, resumed = specification.schedule, _last_whole_state(partial / "trainer")
@@ -211,16 +212,6 @@ def _run_trainer(
     if trainer.args.max_steps:
         trainer.train(resume_from_checkpoint=resumed)
     return trainer
-
-
-def _write(partial: Path, model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
-    finished, steps = partial / "finished", partial / "steps"
-    shutil.rmtree(finished, ignore_errors=True)
-    finished.mkdir()
-    model.save_pretrained(finished)
-    tokenizer.save_pretrained(finished)
-    if steps.is_dir():
-        shutil.copytree(steps, finished / "steps")
 
 
 def _training_examples(data: TaskData, specification: Specification, tokenizer) -> datasets.Dataset:
@@ -244,12 +235,10 @@ def shuffled(encoded: datasets.Dataset, seed: int) -> datasets.Dataset:
         >>> list(shuffled(rows, seed=0)["labels"])
         [[2, 0, 1], [3]]
     """
-    labels = list(encoded["labels"])
-    column = np.random.default_rng(seed).permutation(flat_labels(encoded)).tolist()
+    labels, column = encoded["labels"], np.random.default_rng(seed).permutation(flat_labels(encoded))
     if isinstance(labels[0], list):
-        ends = np.cumsum([len(of_row) for of_row in labels])
-        column = [column[end - len(of_row) : end] for of_row, end in zip(labels, ends, strict=True)]
-    return encoded.remove_columns("labels").add_column("labels", column)
+        column = np.split(column, np.cumsum([len(of_row) for of_row in labels])[:-1])
+    return encoded.remove_columns("labels").add_column("labels", [part.tolist() for part in column])
 
 
 def _count(encoded: datasets.Dataset) -> int:

@@ -62,12 +62,10 @@ def _outputs(model: nn.Module, encoded: datasets.Dataset, collate: Callable) -> 
 
 def _labels(outputs: Outputs, encoded: datasets.Dataset) -> np.ndarray:
     """Predicted labels in the order of `flat_labels`."""
-    sizes = np.array([np.size(labels) for labels in encoded["labels"]])
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    predicted = np.empty(first[-1], dtype=np.int64)
+    ends = np.cumsum([np.size(labels) for labels in encoded["labels"]])
+    places, predicted = np.split(np.arange(ends[-1]), ends[:-1]), np.empty(ends[-1], dtype=np.int64)
     for rows, output in outputs:
-        places = np.concatenate([np.arange(first[row], first[row + 1]) for row in rows])
-        predicted[places] = output.logits.argmax(-1).cpu().numpy()
+        predicted[np.concatenate([places[row] for row in rows])] = output.logits.argmax(-1).cpu().numpy()
     return predicted
 
 
@@ -215,15 +213,11 @@ def by_example(checkpoints: Sequence[Checkpoint]) -> pd.DataFrame:
 
 
 def words_by_example(training_set: Mapping) -> pd.DataFrame:
-    """The score of a bag of words on each development example.
+    """The score of a bag of words on each development example, in the columns of `by_example` but for `encoder` and
+    `address`, with `seed` that of the training examples, and `examples`, how many these are.
 
-    Args:
-        training_set: `task` (of texts with one label each), `source`, `examples` (None for all) and `examples_seed` as
-            in a specification; what else it has tells records apart.
-
-    Returns:
-        The columns of `by_example` but for `encoder` and `address`, with `seed` that of the training examples, and
-        `examples`, how many these are.
+    The training set has `task` (of texts with one label each), `source`, `examples` (None for all) and `examples_seed`
+    as in a specification; what else it has tells records apart.
     """
     task, source, examples, seed = (training_set[name] for name in ("task", "source", "examples", "examples_seed"))
     data = with_examples(tasks.load(task, source, ("train", "validation")), examples, seed)

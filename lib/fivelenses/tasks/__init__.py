@@ -19,14 +19,11 @@ def __getattr__(name: str):
 
 
 def subset(labels: np.ndarray, examples: int | None, seed: int) -> np.ndarray:
-    """(min(examples, n),) row numbers of a stratified random subset, in increasing order; the subsets of one seed are
-    nested.
+    """(min(examples, n),) row numbers of a random subset that is stratified by labels (n,), which are any values that
+    NumPy can sort, in increasing order; the subsets of one seed are nested.
 
     Each label's rows are shuffled once by the seed and spread evenly over [0, 1). A subset takes the rows of lowest
     position, so it holds every label in proportion (to within one example per label) and contains every smaller subset.
-
-    Args:
-        labels: (n,) label of each row; any values that NumPy can sort.
 
     Example:
         >>> subset(np.array([0, 0, 0, 1, 1, 1]), 2, seed=0).size

@@ -92,12 +92,10 @@ def parse_conllulex(text: str) -> pd.DataFrame:
 
 
 def word_tables(name: str, source: str) -> dict[str, pd.DataFrame]:
-    """The splits of a task on words, by the names of the source's splits, with one row per sentence.
-
-    Returns:
-        ``tokens``, the words; ``units``, what is labelled, each a list of one word (counted from 0) or of two (head and
-        dependent); ``names``, the label of each unit. Parsing labels every word and has ``heads`` instead of units; its
-        relations are universal ones: `nsubj:pass` is `nsubj`.
+    """The splits of a task on words, by the names of the source's splits, with one row per sentence: ``tokens``, the
+    words; ``units``, what is labelled, each a list of one word (counted from 0) or of two (head and dependent);
+    ``names``, the label of each unit. Parsing labels every word and has ``heads`` instead of units; its relations are
+    universal ones: `nsubj:pass` is `nsubj`.
 
     Example:
         >>> row = word_tables("dep", "toyworld")["train"].iloc[0]
@@ -139,11 +137,8 @@ def _roles(frame: pd.DataFrame, annotation: str = "role") -> pd.DataFrame:
 
 @cache
 def edge_table(name: str, source: str) -> dict[str, pd.DataFrame]:
-    """The splits of an edge-probing task, one row per labelled span or pair of spans.
-
-    Returns:
-        ``tokens``, the words; ``span1`` and ``span2``, [start, end) in words, the second None where a single span is
-        labelled; ``labels``, a list.
+    """The splits of an edge-probing task, one row per labelled span or pair of spans: ``tokens``, the words; ``span1``
+    and ``span2``, [start, end) in words, the second None where a single span is labelled; ``labels``, a list.
 
     Example:
         >>> edge_table("relations", "toyworld")["train"].loc[0, "labels"]
