@@ -151,10 +151,7 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
 def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     labels = as_array(labels)
     if labels.shape != (n,) or pd.isna(labels).any():
-        raise ValueError(
-            f"labels has shape {labels.shape}, not ({n},), or a missing value: give each point an integer,"
-            " or each a string."
-        )
+        raise ValueError(f"labels has shape {labels.shape}, not ({n},), or a missing value: give each point a label.")
     names, codes = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two labels.")
@@ -185,7 +182,7 @@ def clusters_by_merging(points: np.ndarray, codes: np.ndarray, meets: np.ndarray
     among, inside, n = meets[np.ix_(present, present)], points[entangled], len(entangled)
     order = _merge_order(inside, renumbered)
     left = 2 * len(present) if order else n
-    while (merged := _merge(inside, renumbered, among, _after(order[: max(n - left, 0)], n))) is None:
+    while (merged := _Clusters(inside, renumbered, among, order[: max(n - left, 0)]).merged()) is None:
         left *= 2
     return sorted(whole + [entangled[rows] for rows in merged], key=lambda rows: (codes[rows[0]], rows[0]))
 
@@ -207,57 +204,17 @@ def _merge_order(points: np.ndarray, codes: np.ndarray) -> list[tuple[int, int]]
     return [] if alike else [(first, second) for _, first, second in order]
 
 
-def _after(merges: list[tuple[int, int]], n: int) -> dict[int, np.ndarray]:
-    """First row to rows of the clusters of n points after some merges."""
-    members = {row: [row] for row in range(n)}
-    for first, second in merges:
-        members[first] += members.pop(second)
-    return {first: np.sort(rows) for first, rows in members.items()}
-
-
-def _merge(
-    points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
-) -> list[np.ndarray] | None:
-    """The final clusters after those in ``members``, or None if hulls of ``members`` already overlap."""
-    clusters, firsts = _Clusters(points, codes, meets, members), sorted(members)
-    # Large clusters come first: they overlap most often, and one overlap decides. Single points were checked before.
-    largest_first = sorted(firsts, key=lambda row: -len(members[row]))
-    if len(members) < len(points) and not all(clusters.disjoint(one, one) for one in largest_first):
-        return None
-    centroids, of_label = np.stack([points[members[first]].mean(0) for first in firsts]), codes[firsts]
-    # Distances of centroids, infinite for pairs that cannot be merged.
-    between = cdist(centroids, centroids)
-    between[(of_label[:, None] != of_label) | np.eye(len(firsts), dtype=bool)] = np.inf
-    nearest = between.min(1)
-    while np.isfinite(nearest.min()):
-        i = int(nearest.argmin())
-        j = int(between[i].argmin())
-        if not clusters.disjoint(firsts[i], firsts[j]):
-            between[i, j] = between[j, i] = np.inf
-            nearest[[i, j]] = between[[i, j]].min(1)
-            continue
-        sizes = clusters.join(firsts[i], firsts[j])
-        centroids[i] = (sizes[0] * centroids[i] + sizes[1] * centroids[j]) / sum(sizes)
-        # A pair that was refused to one of them is refused to both.
-        possible = np.isfinite(between[i]) & np.isfinite(between[j])
-        changed = (np.minimum(between[i], between[j]) == nearest) & np.isfinite(nearest)
-        changed[[i, j]] = True
-        between[j] = between[:, j] = np.inf
-        between[i] = between[:, i] = np.where(possible, cdist(centroids[i : i + 1], centroids)[0], np.inf)
-        nearest = np.minimum(nearest, between[i])
-        nearest[changed] = between[changed].min(1)
-    return [np.sort(rows) for rows in members.values()]
-
-
 class _Clusters:
-    """The clusters of a state by their first row, and normals of planes that separated them from other labels'."""
+    """Clusters by their first rows, after some merges, and normals of planes that separated them from other labels'."""
 
-    def __init__(
-        self, points: np.ndarray, codes: np.ndarray, meets: np.ndarray, members: dict[int, np.ndarray]
-    ) -> None:
-        self._members, self._codes, self._meets = members, codes, meets
+    def __init__(self, points: np.ndarray, codes: np.ndarray, meets: np.ndarray, merges: list[tuple[int, int]]) -> None:
+        self._points, self._codes, self._meets = points, codes, meets
+        members = {row: [row] for row in range(len(points))}
+        for first, second in merges:
+            members[first] += members.pop(second)
+        self._members = {first: np.sort(rows) for first, rows in members.items()}
         self._cluster_of = np.empty(len(points), dtype=np.int64)
-        for first, rows in members.items():
+        for first, rows in self._members.items():
             self._cluster_of[rows] = first
         self._normals: dict[tuple[int, int], np.ndarray] = {}
         self._centred = points - points.mean(0)
@@ -267,15 +224,40 @@ class _Clusters:
         # At least the tolerance of every pair, whose radius is at most twice that of all points.
         self._margin = 2 * TOLERANCE * np.sqrt(np.einsum("ij,ij->i", self._centred, self._centred).max())
 
-    def join(self, first: int, second: int) -> tuple[int, int]:
-        """Merge two clusters into the first, which keeps its number; returns their sizes before."""
-        rows = self._members.pop(second)
-        sizes = len(self._members[first]), len(rows)
-        self._members[first] = np.concatenate([self._members[first], rows])
-        self._cluster_of[rows] = first
-        return sizes
+    def merged(self) -> list[np.ndarray] | None:
+        """The final clusters, or None if hulls overlap before any further merge."""
+        members, firsts = self._members, list(self._members)
+        # Large clusters come first: they overlap most often, and one overlap decides. Single points were checked.
+        largest_first = sorted(firsts, key=lambda row: -len(members[row]))
+        if len(firsts) < len(self._codes) and not all(self._disjoint(one, one) for one in largest_first):
+            return None
+        centroids = np.stack([self._points[rows].mean(0) for rows in members.values()])
+        # Distances of centroids, infinite for pairs that cannot be merged.
+        between, of_label = cdist(centroids, centroids), self._codes[firsts]
+        between[(of_label[:, None] != of_label) | np.eye(len(firsts), dtype=bool)] = np.inf
+        nearest = between.min(1)
+        while np.isfinite(nearest.min()):
+            i = int(nearest.argmin())
+            j = int(between[i].argmin())
+            if not self._disjoint(firsts[i], firsts[j]):
+                between[i, j] = between[j, i] = np.inf
+                nearest[[i, j]] = between[[i, j]].min(1)
+                continue
+            kept, added = members[firsts[i]], members.pop(firsts[j])
+            members[firsts[i]] = np.concatenate([kept, added])
+            self._cluster_of[added] = firsts[i]
+            centroids[i] = (len(kept) * centroids[i] + len(added) * centroids[j]) / (len(kept) + len(added))
+            # A pair that was refused to one of them is refused to both.
+            possible = np.isfinite(between[i]) & np.isfinite(between[j])
+            changed = (np.minimum(between[i], between[j]) == nearest) & np.isfinite(nearest)
+            changed[[i, j]] = True
+            between[j] = between[:, j] = np.inf
+            between[i] = between[:, i] = np.where(possible, cdist(centroids[i : i + 1], centroids)[0], np.inf)
+            nearest = np.minimum(nearest, between[i])
+            nearest[changed] = between[changed].min(1)
+        return [np.sort(rows) for rows in members.values()]
 
-    def disjoint(self, first: int, second: int) -> bool:
+    def _disjoint(self, first: int, second: int) -> bool:
         """Whether the hull of the union of two clusters (or of one, twice) meets no cluster of another label."""
         # The direction of linear discriminant analysis between the union and all points separates most clusters by one
         # product. The normal of an earlier plane, of a part of the union, is the first guess for each remaining one.

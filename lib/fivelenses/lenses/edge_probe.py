@@ -35,7 +35,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, embedding_bag, layer_norm
 
 from fivelenses.lenses.arrays import Array, as_tensor, check_sentence
-from fivelenses.lenses.training import Batches, Gradient, Plan, Stack, by_autograd, train
+from fivelenses.lenses.training import Batches, Plan, Stack, by_autograd, train
 
 DROPOUT, MAX_GRADIENT_NORM = 0.3, 5.0
 TOLERANCE, HALVE_AFTER, STOP_AFTER = 1e-4, 5, 20
@@ -102,9 +102,7 @@ class EdgeProbe:
         stacked = {name: values[None] for name, values in self.parameters.items()}
         batches = split.batches(SENTENCES_AT_ONCE, [0], self.parameters["project"].device)
         ordered = torch.cat([logits(stacked, [0], batch)[0] for batch in batches])
-        probabilities = np.empty((len(split.order), len(self.labels)), dtype=np.float32)
-        probabilities[split.order] = ordered.sigmoid().cpu().numpy()
-        return probabilities
+        return ordered.sigmoid().cpu().numpy()[np.argsort(split.order)]
 
 
 def fit(
@@ -143,8 +141,7 @@ def fit(
     if train_on.shape != held_out.shape:
         raise ValueError(f"The splits differ in (models, layers, features, spans): {train_on.shape}, {held_out.shape}.")
     device = torch.device(train_on.device if device is None else device)
-    of_model = np.repeat(np.arange(train_on.shape[0]), len(seeds)).tolist()
-    of_seed = list(seeds) * train_on.shape[0]
+    of_model, of_seed = zip(*product(range(train_on.shape[0]), seeds), strict=True)
     random = {seed: torch.Generator().manual_seed(seed) for seed in seeds}
     initial = {seed: first_parameters(train_on.shape[1:], len(labels), how, own) for seed, own in random.items()}
     stack = {name: torch.stack([initial[seed][name] for seed in of_seed]).to(device) for name in initial[seeds[0]]}
@@ -154,7 +151,7 @@ def fit(
 
     plan = Plan(how.learning_rate, how.max_validations, STOP_AFTER, TOLERANCE, 0.5, HALVE_AFTER)
     batches = _batches(train_on, of_model, how, device)
-    gradient = _clipped(_loss(of_model, of_seed, how.hidden, random, device))
+    gradient = by_autograd(_loss(of_model, of_seed, how.hidden, random, device), MAX_GRADIENT_NORM)
     best, scores = train(stack, batches, gradient, score, plan)
     return [
         EdgeProbe(model, seed, labels, -float(score), {name: values[number].clone() for name, values in best.items()})
@@ -162,7 +159,7 @@ def fit(
     ]
 
 
-def _batches(split: "SpanTargets", of_model: list[int], how: Configuration, device: torch.device) -> Batches:
+def _batches(split: "SpanTargets", of_model: Sequence[int], how: Configuration, device: torch.device) -> Batches:
     """The batches up to a validation, of a stream of all sentences, in a new order each time."""
     order, read = torch.Generator().manual_seed(0), list(range(split.shape[0]))
     stream = chain.from_iterable(split.batches(how.batch_size, read, device, order) for _ in repeat(None))
@@ -175,7 +172,7 @@ def _batches(split: "SpanTargets", of_model: list[int], how: Configuration, devi
     return until_validation
 
 
-def _loss(of_model: list[int], of_seed: list[int], hidden: int, random: dict, device: torch.device):
+def _loss(of_model: Sequence[int], of_seed: Sequence[int], hidden: int, random: dict, device: torch.device):
     """The mean binary cross-entropy of each probe, (probes,), whose dropout is the same for all probes of a seed."""
 
     def loss(stack: Stack, running: np.ndarray, batch: SpanBatch) -> torch.Tensor:
@@ -190,32 +187,16 @@ def _loss(of_model: list[int], of_seed: list[int], hidden: int, random: dict, de
     return loss
 
 
-def _clipped(loss) -> Gradient:
-    """The gradient of each probe, at most ``MAX_GRADIENT_NORM`` long."""
-    plain = by_autograd(loss)
-
-    def gradient(stack: Stack, running: np.ndarray, batch: SpanBatch) -> tuple[torch.Tensor, Stack]:
-        losses, gradients = plain(stack, running, batch)
-        squares = sum(torch.linalg.vector_norm(v.flatten(1), dim=1).square() for v in gradients.values())
-        factors = (MAX_GRADIENT_NORM / squares.sqrt()).clamp(max=1)
-        for values in gradients.values():
-            values.mul_(factors.reshape(-1, *[1] * (values.ndim - 1)))
-        return losses, gradients
-
-    return gradient
-
-
 @torch.no_grad()
 def _micro_f1(stack: Stack, models: list[int], split: "SpanTargets", device: torch.device) -> np.ndarray:
     """The micro-averaged F1 of each probe, (probes,)."""
-    correct = predicted = wanted = 0
+    correct = predicted = 0
     for batch in split.batches(SENTENCES_AT_ONCE, sorted(set(models)), device):
         positive = logits(stack, models, batch) >= 0
         correct = correct + (positive & batch.truth.bool()).sum((1, 2))
         predicted = predicted + positive.sum((1, 2))
-        wanted = wanted + int(batch.truth.sum())
     correct, predicted = (counts.cpu().numpy().astype(float) for counts in (correct, predicted))
-    return 2 * correct / np.maximum(predicted + wanted + split.unknown, 1)
+    return 2 * correct / np.maximum(predicted + split.wanted, 1)
 
 
 def first_parameters(
@@ -263,13 +244,10 @@ def _mixed(stack: Stack, models: list[int], batch: "SpanBatch") -> torch.Tensor:
     if "mix" not in stack:
         return torch.cat([batch.words[model][-1:] for model in models])
     weights = stack["mix"].softmax(1) * stack["scale"]
-    parts = []
     # One product reads a model's words once for all its probes.
-    for model, words in batch.words.items():
-        if own := [probe for probe, other in enumerate(models) if other == model]:
-            mixed = weights[own[0] : own[-1] + 1] @ words.flatten(1)
-            parts.append(mixed.unflatten(1, words.shape[1:]))
-    return torch.cat(parts)
+    of_models = weights.split([models.count(model) for model in batch.words])
+    read = zip(of_models, batch.words.values(), strict=True)
+    return torch.cat([(own @ words.flatten(1)).unflatten(1, words.shape[1:]) for own, words in read])
 
 
 def _pooled(words: torch.Tensor, attend: torch.Tensor, batch: "SpanBatch") -> torch.Tensor:
@@ -302,7 +280,7 @@ class SpanTargets:
     """The targets of one split, and the vectors of one or several models; of the last layer alone with ``top``.
 
     Its ``shape`` is (models, layers, features, spans), ``order`` (targets,) that of :meth:`batches` without ``random``,
-    and ``unknown`` the number of correct labels that are not among ``labels`` and cannot be predicted.
+    and ``wanted`` the number of correct labels, with those that are not among ``labels`` and cannot be predicted.
     """
 
     def __init__(self, split: Split, labels: Sequence[str], name: str = "given", top: bool = False) -> None:
@@ -317,7 +295,7 @@ class SpanTargets:
         layers, _, d = self._models[0][0].shape
         self.shape = len(models), 1 if top else layers, d, spans
         truth = np.array([[label in target.labels for label in labels] for target in targets], dtype=np.float32)
-        self.unknown = sum(len(set(target.labels) - set(labels)) for target in targets)
+        self.wanted = sum(len(set(target.labels)) for target in targets)
         self.order = np.argsort([target.sentence for target in targets], kind="stable")
         self._bounds, self._truth = bounds[self.order], truth[self.order]
         sentences, starts = np.unique([targets[row].sentence for row in self.order], return_index=True)

@@ -9,8 +9,7 @@ r"""The distance between the convex hulls of two sets of points, with its proof.
 if it is above 0, which is twice the hard margin of a linear classifier between the two sets; it is 0 iff the hulls
 meet (Zhou & Srikumar 2021). A separation is proven by a hyperplane checked against all points of both hulls, a meeting
 by a point that lies in both, and a distance by the bounds from both sides of the equation, which agree to about 1e-7 of
-it. Hulls meet if they are closer than the tolerance times the pair's radius, the largest distance of one of its points
-from their mean.
+it. Hulls meet if they are closer than 1e-6 of the pair's radius, the largest distance of a point from the mean of all.
 
 Shapes: points (n, d). Distances are in the points' own units, in [0, ∞); moving and rotating the points changes none.
 """
@@ -50,8 +49,7 @@ class HullDistance:
         separable: whether the hulls do not meet.
         normal: (d,) unit vector from b to a, normal to a separating hyperplane; None if the hulls meet.
         weights_a, weights_b: (n_a,) and (n_b,) weights of the points whose convex combinations are the nearest points
-            found. If the hulls meet, these are equal within ``tolerance``.
-        tolerance: the distance, in the points' units, below which hulls meet.
+            found. If the hulls meet, these are the same point, up to what counts as meeting.
     """
 
     distance: float
@@ -60,7 +58,6 @@ class HullDistance:
     normal: np.ndarray | None
     weights_a: np.ndarray
     weights_b: np.ndarray
-    tolerance: float
 
 
 @one_thread
@@ -86,14 +83,14 @@ def nearest_points(
     """The distance of checked points, or without ``exact`` only whether the hulls meet: the distance is then a bound.
 
     Points with the least score along the current difference of the nearest points join the active ones, many at a time,
-    and least squares gives the weights of these, most of which are 0. The difference gets shorter in each round, so
-    that no set occurs twice: the search ends, in practice within ten rounds, with both bounds equal up to rounding. A
-    ``direction`` (d,) is a guess of the difference; if it separates the hulls, that is one product.
+    and least squares gives their weights, most of which are 0. The difference gets shorter in each round, so that no
+    set occurs twice: the search ends, in practice within ten rounds. A ``direction`` (d,), a guess of the difference,
+    that separates the hulls decides at once.
     """
     pair = _Pair(a, b)
     guess = pair.z[: pair.n_a].mean(0) + pair.z[pair.n_a :].mean(0) if direction is None else direction
     scores = pair.bound(guess) if np.any(guess) else np.zeros(len(pair.z))
-    if not exact and pair.separated:
+    if not exact and pair.lower > pair.tolerance:
         pair.x[scores[: pair.n_a].argmin()] = pair.x[pair.n_a + scores[pair.n_a :].argmin()] = 1
         return pair.answer(separable=True)
     active = pair.lowest(scores, np.ones(len(scores), dtype=bool), 16)
@@ -105,7 +102,7 @@ def nearest_points(
             return pair.answer(separable=False)
         scores = pair.bound(w)
         proven = length - pair.lower <= RELATIVE_GAP * length
-        if proven or (pair.separated and not exact):
+        if proven or (not exact and pair.lower > pair.tolerance):
             return pair.answer(separable=True)
         active = np.flatnonzero(pair.x)
         entering = scores < pair.side @ (pair.side.T @ (pair.x * scores))
@@ -121,22 +118,17 @@ class _Pair:
     """Two sets of points about a common origin, those of b negated: z (n, d), and the best bounds found so far."""
 
     def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
-        self.n_a, n = len(a), len(a) + len(b)
+        self.n_a = len(a)
         # Weights sum to 1 on either side, so that the origin is free; near the points, rounding errors are smallest.
-        origin = (a.sum(0) + b.sum(0)) / n
-        self.z = np.empty((n, a.shape[1]))
+        origin = (a.sum(0) + b.sum(0)) / (len(a) + len(b))
+        self.z = np.empty((len(a) + len(b), a.shape[1]))
         np.subtract(a, origin, out=self.z[: self.n_a])
         np.subtract(origin, b, out=self.z[self.n_a :])
         self.radius = float(np.sqrt(np.einsum("ij,ij->i", self.z, self.z).max()))
         self.tolerance = TOLERANCE * self.radius
-        self.side = np.zeros((n, 2))
-        self.side[: self.n_a, 0] = self.side[self.n_a :, 1] = 1
-        self.x = np.zeros(n)
-        self.lower, self.normal = -np.inf, np.zeros(a.shape[1])
-
-    @property
-    def separated(self) -> bool:
-        return self.lower > self.tolerance
+        self.side = np.repeat(np.eye(2), [len(a), len(b)], axis=0)
+        self.x = np.zeros(len(self.z))
+        self.lower, self.normal = -np.inf, None
 
     def weigh(self, active: np.ndarray) -> np.ndarray:
         """Give the active points the weights that make the difference zᵀx shortest, and return it."""
@@ -168,11 +160,11 @@ class _Pair:
         return np.concatenate(lowest)
 
     def answer(self, separable: bool) -> HullDistance:
-        x_a, x_b = self.x[: self.n_a], self.x[self.n_a :]
+        weights = self.x[: self.n_a], self.x[self.n_a :]
         if not separable:
-            return HullDistance(0.0, 0.0, False, None, x_a, x_b, self.tolerance)
+            return HullDistance(0.0, 0.0, False, None, *weights)
         distance = float(np.linalg.norm(self.x @ self.z))
-        return HullDistance(distance, min(self.lower, distance), True, self.normal, x_a, x_b, self.tolerance)
+        return HullDistance(distance, min(self.lower, distance), True, self.normal, *weights)
 
 
 def checked_points(name: str, points: Array) -> np.ndarray:

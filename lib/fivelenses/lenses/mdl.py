@@ -19,8 +19,8 @@ label, :math:`n K` in all, and the :math:`\tilde p` of a label is mixed with 1/2
 The probe is a perceptron with one hidden layer of 256 units with relu, trained by Adam on cross-entropy, in single
 precision, on batches of 64 rows. A random tenth of the examples is held out. An epoch passes over the others, as often
 as it takes to make 20 batches; then the held-out loss is measured. Training ends after 100 epochs, or when for 4 epochs
-the loss was not 0.001 nats below the best; the best state is kept. The initial state, whose last layer is 0, is the
-uniform code; a probe of a single example, of which none can be held out, stays there.
+the loss was not 0.001 nats below the best; the best state is kept. The hidden layer starts uniform in ± 1/√d, the last
+at 0, which is the uniform code; a probe of a single example, of which none can be held out, stays there.
 
 Shapes: x (n, d), y (n,) classes or (n, K) of 0 and 1. Range: bits from 0, compression from 0; the uniform code has
 compression 1. Labels that are noise cost about n times their entropy.
@@ -77,7 +77,9 @@ def online_code(x: Array, y: Array, seed: int = 0, learning_rate: float = 1e-3) 
     """
     x, y = as_tensor(x), as_array(y)
     check_rows("x", x)
-    classes = _checked_classes(x, y)
+    classes = y.shape[1] if y.ndim == 2 else int(y.max()) + 1
+    if len(x) != len(y) or (y.ndim == 1 and classes < 2):
+        raise ValueError(f"{len(x)} rows have {len(y)} labels of {classes} classes: give each one, of two or more.")
     x, y = x.float().cpu(), y.astype(np.int64)
     # The slack is for rounding: 0.07 of 100 is 7.000000000000001.
     ends = sorted({math.ceil(fraction * len(y) * (1 - 1e-12)) for fraction in FRACTIONS})
@@ -110,11 +112,13 @@ def _log_probabilities(
 ) -> np.ndarray:
     """Natural logarithms of the probabilities, (m, classes), that a probe trained on x and y gives a block's rows."""
     random = torch.Generator().manual_seed(seed)
-    several = y.ndim == 2
+    several, d = y.ndim == 2, x.shape[1]
     labels = torch.from_numpy(y).to(torch.float32 if several else torch.int64)
-    stack = _initial(x.shape[1], classes, random)
-    held_out, training = torch.randperm(len(x), generator=random).tensor_split([math.ceil(HELD_OUT * len(x))])
     loss_of = binary_cross_entropy_with_logits if several else cross_entropy
+    shapes = {"hidden": (1, HIDDEN, d), "hidden_bias": (1, HIDDEN)}
+    stack = {name: torch.empty(one).uniform_(-(d**-0.5), d**-0.5, generator=random) for name, one in shapes.items()}
+    stack |= {"last": torch.zeros(1, classes, HIDDEN), "last_bias": torch.zeros(1, classes)}
+    held_out, training = torch.randperm(len(x), generator=random).tensor_split([math.ceil(HELD_OUT * len(x))])
     passes = math.ceil(MIN_BATCHES_PER_EPOCH / max(1, math.ceil(len(training) / BATCH_SIZE)))
 
     def batches(running: np.ndarray) -> Iterator[torch.Tensor]:
@@ -134,23 +138,6 @@ def _log_probabilities(
     return (logsigmoid(outputs) if several else outputs.log_softmax(1)).numpy()
 
 
-def _initial(d: int, classes: int, random: torch.Generator) -> Stack:
-    """A stack of one probe: the hidden layer uniform in ± 1/√d, the last layer 0."""
-    hidden, hidden_bias = (
-        torch.empty(shape).uniform_(-(d**-0.5), d**-0.5, generator=random) for shape in ((1, HIDDEN, d), (1, HIDDEN))
-    )
-    last, last_bias = torch.zeros(1, classes, HIDDEN), torch.zeros(1, classes)
-    return {"hidden": hidden, "hidden_bias": hidden_bias, "last": last, "last_bias": last_bias}
-
-
 def _logits(stack: Stack, rows: torch.Tensor) -> torch.Tensor:
     units = linear(rows, stack["hidden"][0], stack["hidden_bias"][0]).relu()
     return linear(units, stack["last"][0], stack["last_bias"][0])
-
-
-def _checked_classes(x: torch.Tensor, y: np.ndarray) -> int:
-    """How many classes or labels there are."""
-    classes = y.shape[1] if y.ndim == 2 else int(y.max()) + 1
-    if len(x) != len(y) or (y.ndim == 1 and classes < 2):
-        raise ValueError(f"{len(x)} rows have {len(y)} labels of {classes} classes: give each one, of two or more.")
-    return classes

@@ -82,17 +82,14 @@ def tree_distances(heads: Sequence[int]) -> np.ndarray:
                [1, 0, 1],
                [2, 1, 0]])
     """
-    heads = as_array(heads)
-    n = len(heads) if heads.ndim == 1 else 0
-    if not n or heads.dtype.kind not in "iu" or heads.min() < 0 or heads.max() > n or (heads == 0).sum() != 1:
-        raise ValueError(f"The heads {heads.tolist()} are no tree: give each word the number of its head, one word 0.")
+    heads = np.asarray(heads)
     # Words are ordered from the root downwards: a word is one edge farther than its head from all words before it.
     order = np.flatnonzero(heads == 0).tolist()
     for head in order:
         order += np.flatnonzero(heads == head + 1).tolist()
-    if len(order) < n:
-        raise ValueError(f"Words {sorted(set(range(1, n + 1)) - {i + 1 for i in order})} hang on a cycle, not a root.")
-    distances = np.zeros((n, n), dtype=np.int64)
+    if heads.ndim != 1 or heads.dtype.kind not in "iu" or (heads == 0).sum() != 1 or len(order) < len(heads):
+        raise ValueError(f"Heads {heads.tolist()} are no tree: give each word its head's number, one root 0, no cycle.")
+    distances = np.zeros((len(heads), len(heads)), dtype=np.int64)
     for number, word in enumerate(order[1:], start=1):
         before = order[:number]
         distances[word, before] = distances[before, word] = distances[heads[word] - 1, before] + 1
@@ -119,7 +116,7 @@ def sentence_scores(
         `correct` and `possible` (edges of spanning trees, or roots).
     """
     parts = []
-    for sentence, (values, truth, mask) in enumerate(zip(predicted, _edges(gold), counted, strict=True)):
+    for sentence, (values, truth, mask) in enumerate(zip(predicted, map(as_array, gold), counted, strict=True)):
         mask = np.asarray(mask)
         correct, possible = 0, 0
         if mask.any() and kind == "distance":
@@ -153,11 +150,6 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     by_length = within.groupby(["probe", "length"])["spearman"].mean()
     correct, possible = (by_probe[name].sum() for name in ("correct", "possible"))
     return pd.DataFrame({"tree": correct / possible}).assign(spearman=by_length.groupby("probe").mean())
-
-
-def _edges(gold: Sequence[Array]) -> list[np.ndarray]:
-    """Gold distances or depths as float32."""
-    return [as_array(as_tensor(truth)).astype(np.float32) for truth in gold]
 
 
 def _spearman(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -200,7 +192,7 @@ class StructuralProbe:
             raise ValueError(f"Vectors of {len(sentences[0])} layers for {k} probes: give each its own.")
         for sentence in sentences:
             words = _features(self.kind, sentence.to(self.projection.device, torch.float32)) @ self.projection
-            values = _distances(words - words[:, :1]) if self.kind == "distance" else _depths(words)
+            values = _distances(words - words[:, :1]) if self.kind == "distance" else words.square().sum(-1)
             predicted.append(values.cpu().numpy())
         return predicted
 
@@ -224,8 +216,8 @@ def fit(
         >>> probe.predict([words])[0].round().astype(int).tolist()[0][0]
         [0, 1, 2, 3]
     """
-    sentences, gold = _checked_vectors(training[0], "training vectors"), _edges(training[1])
-    held_out = _checked_vectors(development[0], "development vectors"), _edges(development[1])
+    sentences, gold = _checked_vectors(training[0], "training vectors"), training[1]
+    held_out = _checked_vectors(development[0], "development vectors"), development[1]
     k, _, d = sentences[0].shape
     check_sentence("The first development sentence", held_out[0][0], sentences[0])
     device = sentences[0].device if device is None else torch.device(device)
@@ -264,23 +256,23 @@ def _batch(
     return loss, vectors.transpose(1, 2) @ slope
 
 
-def _depth_loss(words: torch.Tensor, gold: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+def _depth_loss(words: torch.Tensor, gold: list[Array]) -> tuple[torch.Tensor, torch.Tensor]:
     """The summed loss of projected words, and its gradient by them."""
     lengths = torch.tensor(list(map(len, gold)), device=words.device)
-    truth = torch.from_numpy(np.concatenate(gold)).to(words.device)
+    truth = torch.cat(list(map(as_tensor, gold))).to(words)
     weights = (1 / lengths).repeat_interleave(lengths)
-    error = _depths(words) - truth
+    error = words.square().sum(-1) - truth
     return (error.abs() * weights).sum(1), 2 * (error.sign() * weights)[..., None] * words
 
 
-def _distance_loss(words: torch.Tensor, gold: list[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+def _distance_loss(words: torch.Tensor, gold: list[Array]) -> tuple[torch.Tensor, torch.Tensor]:
     """The same of distances, sentence by sentence, padded."""
     lengths = torch.tensor(list(map(len, gold)), device=words.device)
     n = int(lengths.max())
     real = torch.arange(n, device=words.device) < lengths[:, None]
     truth = torch.zeros(len(gold), n, n)
     for row, of_sentence in enumerate(gold):
-        truth[row, : len(of_sentence), : len(of_sentence)] = torch.from_numpy(of_sentence)
+        truth[row, : len(of_sentence), : len(of_sentence)] = as_tensor(of_sentence)
     padded = words.new_zeros(len(words), *real.shape, words.shape[-1])
     padded[:, real] = words
     padded = padded - padded[:, :, :1]
@@ -302,10 +294,6 @@ def _distances(words: torch.Tensor) -> torch.Tensor:
     gram = words @ words.transpose(-1, -2)
     squares = gram.diagonal(dim1=-2, dim2=-1)
     return (squares[..., None] + squares[..., None, :]).sub_(gram, alpha=2)
-
-
-def _depths(words: torch.Tensor) -> torch.Tensor:
-    return words.square().sum(-1)
 
 
 def _checked_vectors(vectors: Sequence[Array], name: str) -> list[torch.Tensor]:

@@ -1,15 +1,9 @@
-r"""The training loop of all probes: Adam with patience, for several probes at once, each as it would be alone.
+"""The training loop of all probes: Adam with patience, for several probes at once, each as it would be alone.
 
 The parameters of n probes are stacked, (n, …). After each period (an epoch, or so many batches) every probe is scored
 on held-out data. A probe whose score did not improve for so many periods leaves the stack, and its rate falls where the
-plan says so; the parameters with the best score are kept. A step of Adam (Kingma and Ba 2015) is
-
-.. math::
-
-    m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
-    \theta \leftarrow \theta - \eta \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon},
-
-with β₁ = 0.9, β₂ = 0.999 and ε = 1e-8, computed by torch's fused kernel.
+plan says so; the parameters with the best score are kept. A step is torch's of Adam (Kingma and Ba 2015), with
+β₁ = 0.9, β₂ = 0.999 and ε = 1e-8.
 """
 
 from collections.abc import Callable, Iterable
@@ -58,13 +52,12 @@ class _Adam:
     def step(self, stack: Stack, gradients: Stack, rates: np.ndarray) -> None:
         """Move the parameters in place: all probes at once while they have equal rates and steps."""
         alike = len(rates) == 1 or (np.ptp(rates) == 0 and np.ptp(self._steps) == 0)
-        for probe in [slice(None)] if alike else range(len(rates)):
+        for probe in range(1 if alike else len(rates)):
             lists = [list(part.values()) for part in (stack, gradients, *self._moments)]
             if not alike:
                 lists = [[values[probe] for values in part] for part in lists]
-            first = 0 if alike else probe
-            steps = [values.new_full((), float(self._steps[first])) for values in lists[0]]
-            adam(*lists, [], steps, lr=float(rates[first]), **_SETTINGS)
+            steps = [values.new_full((), float(self._steps[probe])) for values in lists[0]]
+            adam(*lists, [], steps, lr=float(rates[probe]), **_SETTINGS)
         self._steps += 1
 
     def restart(self, places: np.ndarray) -> None:
@@ -128,14 +121,22 @@ def train(
     return best, lowest
 
 
-def by_autograd(loss: Callable[[Stack, np.ndarray, object], torch.Tensor]) -> Gradient:
-    """The gradient of a loss (n,) of stacked parameters, in which each probe's loss depends on its own parameters."""
+def by_autograd(loss: Callable[[Stack, np.ndarray, object], torch.Tensor], longest: float | None = None) -> Gradient:
+    """The gradient of a loss (n,) of stacked parameters, in which each probe's loss depends on its own parameters.
+
+    The gradient of each probe is shortened to the norm ``longest``, if it is given.
+    """
 
     def gradient(stack: Stack, running: np.ndarray, batch: object) -> tuple[torch.Tensor, Stack]:
         leaves = {name: values.detach().requires_grad_() for name, values in stack.items()}
         with torch.enable_grad():
             losses = loss(leaves, running, batch)
             slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
+        if longest is not None:
+            squares = sum(torch.linalg.vector_norm(slope.flatten(1), dim=1).square() for slope in slopes)
+            factors = (longest / squares.sqrt()).clamp(max=1)
+            for slope in slopes:
+                slope.mul_(factors.reshape(-1, *[1] * (slope.ndim - 1)))
         return losses.detach(), dict(zip(leaves, slopes, strict=True))
 
     return gradient
