@@ -77,8 +77,7 @@ def probe(points: Array, labels: Array) -> DirectProbe:
         >>> result.assignments, result.cluster_labels, result.min_distances.round(6)
         (array([0, 0, 2, 1]), array(['x', 'x', 'y'], dtype='<U1'), array([2., 2.]))
     """
-    points = checked_points("points", points)
-    labels, codes = _checked_labels(labels, len(points))
+    points, labels, codes = _checked(points, labels)
     _refuse_points_of_two_labels(points, labels, codes)
     clusters = [np.flatnonzero(codes == code) for code in range(len(labels))]
     certificates = {}
@@ -131,8 +130,7 @@ def spatial_similarity(p: DirectProbe, q: DirectProbe) -> float:
 @one_thread
 def linearly_separable(points: Array, labels: Array) -> bool:
     """Whether a hyperplane separates each pair of labels; equal points of different labels are not separable."""
-    points = checked_points("points", points)
-    labels, codes = _checked_labels(labels, len(points))
+    points, labels, codes = _checked(points, labels)
     parts = [points[codes == code] for code in range(len(labels))]
     return all(nearest_points(a, b, exact=False).separable for a, b in combinations(parts, 2))
 
@@ -148,14 +146,16 @@ def random_label_control(points: Array, labels: Array, seed: int) -> bool:
     return linearly_separable(points, np.random.default_rng(seed).permutation(as_array(labels)))
 
 
-def _checked_labels(labels: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    labels = as_array(labels)
+def _checked(points: Array, labels: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points (n, d), the labels that occur, and the place of each point's among these, (n,)."""
+    points, labels = checked_points("points", points), as_array(labels)
+    n = len(points)
     if labels.shape != (n,) or pd.isna(labels).any():
         raise ValueError(f"labels has shape {labels.shape}, not ({n},), or a missing value: give each point a label.")
     names, codes = np.unique(labels, return_inverse=True)
     if len(names) < 2:
         raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two labels.")
-    return names, codes
+    return points, names, codes
 
 
 def _refuse_points_of_two_labels(points: np.ndarray, labels: np.ndarray, codes: np.ndarray) -> None:
@@ -268,15 +268,13 @@ class _Clusters:
         near &= self._meets[self._codes[first]][self._codes]
         clusters, counts = np.unique(self._cluster_of[near], return_counts=True)
         # Clusters with most points on the wrong side come first: one that meets the union ends the search.
-        clusters, guesses = clusters[np.argsort(-counts, kind="stable")].tolist(), []
-        for cluster in clusters:
-            known = self._normals.get((first, cluster), self._normals.get((second, cluster)))
-            guesses.append(direction - self._whitened[self._members[cluster]].mean(0) if known is None else known)
         inside = self._centred[union]
-        lowest = (inside @ np.array(guesses).T).min(0) if guesses else []
-        for cluster, normal, least in zip(clusters, guesses, lowest, strict=True):
+        for cluster in clusters[np.argsort(-counts, kind="stable")].tolist():
             outside = self._centred[self._members[cluster]]
-            if least - (outside @ normal).max() <= self._margin * np.linalg.norm(normal):
+            normal = self._normals.get((first, cluster), self._normals.get((second, cluster)))
+            if normal is None:
+                normal = direction - self._whitened[self._members[cluster]].mean(0)
+            if (inside @ normal).min() - (outside @ normal).max() <= self._margin * np.linalg.norm(normal):
                 nearest = nearest_points(inside, outside, exact=False, direction=normal)
                 if not nearest.separable:
                     return False

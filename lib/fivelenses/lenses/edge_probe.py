@@ -286,21 +286,19 @@ class SpanTargets:
     def __init__(self, split: Split, labels: Sequence[str], name: str = "given", top: bool = False) -> None:
         models, targets = split
         self._models, self._top = [[as_tensor(one) for one in sentences] for sentences in models], top
-        spans = 1 if targets[0].span2 is None else 2
-        bounds = np.array([_bounds(place, one, spans, self._models[0], name) for place, one in enumerate(targets)])
-        for number, (model, sentences) in product(sorted({one.sentence for one in targets}), enumerate(self._models)):
-            where = f"Sentence {number} of model {model} in the {name} split"
-            check_sentence(where, sentences[number], self._models[0][0])
-        self.device = self._models[0][0].device
-        layers, _, d = self._models[0][0].shape
-        self.shape = len(models), 1 if top else layers, d, spans
-        truth = np.array([[label in target.labels for label in labels] for target in targets], dtype=np.float32)
+        first, spans = self._models[0], 1 if targets[0].span2 is None else 2
+        self._bounds = np.array([_bounds(place, one, spans, first, name) for place, one in enumerate(targets)])
+        self._truth = np.array([[label in target.labels for label in labels] for target in targets], dtype=np.float32)
         self.wanted = sum(len(set(target.labels)) for target in targets)
-        self.order = np.argsort([target.sentence for target in targets], kind="stable")
-        self._bounds, self._truth = bounds[self.order], truth[self.order]
-        sentences, starts = np.unique([targets[row].sentence for row in self.order], return_index=True)
-        ends = np.append(starts[1:], len(targets))
-        self._sentences = list(zip(sentences.tolist(), starts.tolist(), ends.tolist(), strict=True))
+        of_target = np.array([target.sentence for target in targets])
+        self.order = np.argsort(of_target, kind="stable")
+        numbers, starts = np.unique(of_target[self.order], return_index=True)
+        # Each sentence with the rows of its targets.
+        self._sentences = list(zip(numbers.tolist(), np.split(self.order, starts[1:]), strict=True))
+        for number, (model, sentences) in product(numbers.tolist(), enumerate(self._models)):
+            check_sentence(f"Sentence {number} of model {model} in the {name} split", sentences[number], first[0])
+        layers, _, d = first[0].shape
+        self.shape, self.device = (len(models), 1 if top else layers, d, spans), first[0].device
 
     def batches(
         self, size: int, models: Sequence[int], device: torch.device, random: torch.Generator | None = None
@@ -311,10 +309,10 @@ class SpanTargets:
         for places in order.split(size):
             yield self._batch([self._sentences[place] for place in places.tolist()], models, device)
 
-    def _batch(self, sentences: list[tuple[int, int, int]], models: Sequence[int], device: torch.device) -> SpanBatch:
-        rows = np.concatenate([np.arange(first, last) for _, first, last in sentences])
-        lengths = [self._models[0][sentence].shape[1] for sentence, _, _ in sentences]
-        before = np.cumsum([0, *lengths[:-1]]).repeat([last - first for _, first, last in sentences])
+    def _batch(self, sentences: list[tuple[int, np.ndarray]], models: Sequence[int], device: torch.device) -> SpanBatch:
+        numbers, rows_of = zip(*sentences, strict=True)
+        rows, lengths = np.concatenate(rows_of), [self._models[0][number].shape[1] for number in numbers]
+        before = np.cumsum([0, *lengths[:-1]]).repeat(list(map(len, rows_of)))
         bounds = self._bounds[rows] + before[:, None, None]
         places = bounds[..., :1] + np.arange((bounds[..., 1] - bounds[..., 0]).max())
         inside = places < bounds[..., 1:]
@@ -323,7 +321,7 @@ class SpanTargets:
         places[inside] = positions
         words = {}
         for model in models:
-            vectors = [self._models[model][sentence] for sentence, _, _ in sentences]
+            vectors = [self._models[model][number] for number in numbers]
             joined = torch.cat([one[-1:] for one in vectors] if self._top else vectors, 1)
             words[model] = joined[:, torch.from_numpy(used).to(joined.device)].to(device, torch.float32)
         return SpanBatch(words, *(torch.from_numpy(part).to(device) for part in (places, inside, self._truth[rows])))

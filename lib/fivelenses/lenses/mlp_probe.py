@@ -139,13 +139,12 @@ def _held_out(x: np.ndarray, y: np.ndarray, seed: int) -> list[np.ndarray]:
 
 def _checked(x: Array, y: Array, x_test: Array, y_test: Array) -> list[np.ndarray]:
     """x, y, x_test, y_test in single precision and with numbered classes, -1 for one that is never predicted."""
-    sides = {"x": as_tensor(x), "x_test": as_tensor(x_test)}
-    for name, rows in sides.items():
-        check_rows(name, rows)
-    x, x_test = (as_array(rows.float()) for rows in sides.values())
-    y, y_test = as_array(y), as_array(y_test)
-    classes, y = np.unique(y, return_inverse=True)
+    x, x_test = as_tensor(x), as_tensor(x_test)
+    check_rows("x", x)
+    check_rows("x_test", x_test)
+    classes, y = np.unique(as_array(y), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y holds {len(classes)} class in {len(x)} rows: a probe needs at least 2 rows of 2 classes.")
     number = {label: place for place, label in enumerate(classes.tolist())}
-    return [x, y, x_test, np.array([number.get(label, -1) for label in y_test.tolist()])]
+    y_test = np.array([number.get(label, -1) for label in as_array(y_test).tolist()])
+    return [as_array(x.float()), y, as_array(x_test.float()), y_test]

@@ -36,11 +36,9 @@ Shapes: a sentence's vectors (k, words, d) for k layers or models, whose k probe
 would be alone: all start from the same B and read the same batches. Gold distances are (words, words), depths (words,),
 both in edges. Losses are in edges, too, correlations in [-1, 1], shares in [0, 1].
 
-The authors build h_i − h_j for every pair; here G, words × words, replaces them. The first projected word of a sentence
-is subtracted from all its words, which keeps the digits that differences keep, however far from 0 all words lie.
-
-The offset is ours: a distance is blind to where the origin lies, a length is not, so that depth would depend on the
-mean of all words. It is learned as the last row of B, on a feature that is 1 for every word.
+G, words × words, replaces the authors' h_i − h_j of every pair; the first projected word of a sentence is subtracted
+from all, which keeps the digits of differences however far from 0 they lie. The offset is ours: a length, unlike a
+distance, depends on where the origin lies. It is the last row of B, on a feature that is 1 for every word.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,9 +56,6 @@ from fivelenses.lenses.training import Plan, Stack, train
 
 RATE, BATCH_SIZE, MAX_EPOCHS = 1e-3, 20, 40
 START, TOLERANCE, DECAY, PATIENCE = 0.05, 1e-4, 0.1, 5
-
-# The sentence lengths over which the authors average their correlations.
-LENGTHS = range(5, 51)
 
 Kind = Literal["distance", "depth"]
 Sentences = tuple[Sequence[Array], Sequence[Array]]
@@ -105,11 +100,10 @@ def sentence_scores(
     which are in the spanning tree; among equally deep words, the first is the root.
 
     Args:
-        predicted: per sentence (k, words, words) or (k, words), by ``kind``.
-        gold: per sentence (words, words) or (words,).
+        predicted, gold: per sentence (k, words, words) and (words, words), or of depths (k, words) and (words,).
         counted: per sentence (words,), False for words, such as punctuation, that are left out of both spanning trees
-            and are no candidates for the root; a sentence without any other word has none of either (the authors' code
-            counts its root as missed). Correlations are over all words.
+            and are no candidates for the root; a sentence of only these has none of either (the authors' code counts
+            its root as missed). Correlations are over all words.
 
     Returns:
         One row per sentence and probe, with `sentence`, `probe`, `length` (words), `spearman` (missing for one word),
@@ -126,9 +120,8 @@ def sentence_scores(
         elif mask.any():
             possible, correct = 1, (np.where(mask, values, np.inf).argmin(1) == truth.argmin()).astype(int)
         spearman = _spearman(values, truth) if len(truth) > 1 else np.nan
-        of_sentence = {"sentence": sentence, "length": len(truth), "possible": possible}
-        of_probes = {"probe": np.arange(len(values)), "spearman": spearman, "correct": correct}
-        parts.append(pd.DataFrame(of_sentence | of_probes))
+        row = {"sentence": sentence, "probe": range(len(values)), "length": len(truth), "spearman": spearman}
+        parts.append(pd.DataFrame(row | {"correct": correct, "possible": possible}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -136,8 +129,8 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     """The measures over some sentences, from their rows of :func:`sentence_scores`.
 
     Returns:
-        One row per probe, with `spearman`, the mean over the lengths 5 to 50 of the mean correlation at that length,
-        and `tree`, UUAS or the share of roots that are right; NaN where no sentence has either.
+        One row per probe, with `tree`, UUAS or the share of roots that are right, and `spearman`, the mean over the
+        authors' lengths, 5 to 50, of the mean correlation at that length; NaN where no sentence has either.
 
     Example:
         >>> gold = tree_distances([2, 0, 2])
@@ -145,11 +138,10 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
         >>> summary(scores)["tree"].tolist()
         [1.0, 0.5]
     """
-    by_probe = scores.groupby("probe")
-    within = scores[scores["length"].isin(LENGTHS)].dropna(subset="spearman")
-    by_length = within.groupby(["probe", "length"])["spearman"].mean()
-    correct, possible = (by_probe[name].sum() for name in ("correct", "possible"))
-    return pd.DataFrame({"tree": correct / possible}).assign(spearman=by_length.groupby("probe").mean())
+    sums = scores.groupby("probe")[["correct", "possible"]].sum()
+    by_length = scores[scores["length"].between(5, 50)].groupby(["probe", "length"])["spearman"].mean()
+    trees = pd.DataFrame({"tree": sums["correct"] / sums["possible"]})
+    return trees.assign(spearman=by_length.groupby("probe").mean())
 
 
 def _spearman(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
