@@ -72,6 +72,7 @@ def test_a_grid_is_selected_on_withheld_rows_and_run_from_every_seed(monkeypatch
     calls = []
     whole = mlp_probe._fitted
     monkeypatch.setattr(mlp_probe, "_fitted", lambda *given: calls.append(given) or whole(*given))
+    assert len(grid()) == 128 and grid()[0] == Configuration((32, 32), 1e-7)
     # The first gives up every weight; the second can learn it.
     probes = grid([16], [1e4, 1e-4])
     result = fit_grid(x[:200], y[:200], x[200:], y[200:], probes, [3, 4], max_epochs=200)

@@ -83,8 +83,7 @@ def probe(points: Array, labels: Array) -> DirectProbe:
     certificates = {}
     meets = np.zeros((len(labels), len(labels)), dtype=bool)
     for i, j in combinations(range(len(labels)), 2):
-        pair = points[clusters[i]], points[clusters[j]]
-        certificates[i, j] = nearest_points(*pair, exact=not meets.any())
+        certificates[i, j] = nearest_points(points[clusters[i]], points[clusters[j]], exact=not meets.any())
         meets[i, j] = meets[j, i] = not certificates[i, j].separable
     if meets.any():
         clusters, certificates = clusters_by_merging(points, codes, meets), {}
@@ -136,13 +135,7 @@ def linearly_separable(points: Array, labels: Array) -> bool:
 
 
 def random_label_control(points: Array, labels: Array, seed: int) -> bool:
-    """Whether the same points are separable with their labels permuted, the control for separability.
-
-    Example:
-        >>> points = np.random.default_rng(0).standard_normal((20, 30))
-        >>> random_label_control(points, np.arange(20) % 4, seed=0)
-        True
-    """
+    """Whether the same points are separable with their labels permuted, the control for separability."""
     return linearly_separable(points, np.random.default_rng(seed).permutation(as_array(labels)))
 
 
@@ -209,13 +202,11 @@ class _Clusters:
 
     def __init__(self, points: np.ndarray, codes: np.ndarray, meets: np.ndarray, merges: list[tuple[int, int]]) -> None:
         self._points, self._codes, self._meets = points, codes, meets
-        members = {row: [row] for row in range(len(points))}
+        self._cluster_of = np.arange(len(points))
         for first, second in merges:
-            members[first] += members.pop(second)
-        self._members = {first: np.sort(rows) for first, rows in members.items()}
-        self._cluster_of = np.empty(len(points), dtype=np.int64)
-        for first, rows in self._members.items():
-            self._cluster_of[rows] = first
+            self._cluster_of[self._cluster_of == second] = first
+        firsts = np.unique(self._cluster_of).tolist()
+        self._members = {first: np.flatnonzero(self._cluster_of == first) for first in firsts}
         self._normals: dict[tuple[int, int], np.ndarray] = {}
         self._centred = points - points.mean(0)
         spread = self._centred.T @ self._centred / len(points)
@@ -268,13 +259,15 @@ class _Clusters:
         near &= self._meets[self._codes[first]][self._codes]
         clusters, counts = np.unique(self._cluster_of[near], return_counts=True)
         # Clusters with most points on the wrong side come first: one that meets the union ends the search.
+        clusters, guesses = clusters[np.argsort(-counts, kind="stable")].tolist(), []
+        for cluster in clusters:
+            known = self._normals.get((first, cluster), self._normals.get((second, cluster)))
+            guesses.append(direction - self._whitened[self._members[cluster]].mean(0) if known is None else known)
         inside = self._centred[union]
-        for cluster in clusters[np.argsort(-counts, kind="stable")].tolist():
+        lowest = (inside @ np.array(guesses).T).min(0) if guesses else []
+        for cluster, normal, least in zip(clusters, guesses, lowest, strict=True):
             outside = self._centred[self._members[cluster]]
-            normal = self._normals.get((first, cluster), self._normals.get((second, cluster)))
-            if normal is None:
-                normal = direction - self._whitened[self._members[cluster]].mean(0)
-            if (inside @ normal).min() - (outside @ normal).max() <= self._margin * np.linalg.norm(normal):
+            if least - (outside @ normal).max() <= self._margin * np.linalg.norm(normal):
                 nearest = nearest_points(inside, outside, exact=False, direction=normal)
                 if not nearest.separable:
                     return False

@@ -15,14 +15,14 @@ parameters,
 one probability per label; the loss is the mean binary cross-entropy over targets and labels, in nats. A label is
 predicted if its probability is at least 0.5. Only the given spans are classified.
 
-Source: Tenney et al. 2019, with the architecture and training of their suite: 256 features after the projection and in
-the hidden layer, dropout 0.3, initial weights uniform in ± 1/√(inputs), Adam at 1e-4, gradients clipped to a norm of 5,
-batches of 32 sentences with all their targets, a validation by micro-F1 every 500 batches. The rate is halved after
-every 5 validations in a row that were not 1e-4 above the best; training ends after 20. The best state is kept. Their
-attention also adds a constant, which changes no softmax.
+Source: Tenney et al. 2019, with the architecture and training of their suite: the sizes and rates that
+:class:`Configuration` has by default, dropout 0.3, initial weights uniform in ± 1/√(inputs), Adam on batches of
+sentences with all their targets, gradients clipped to a norm of 5. The rate is halved after every 5 validations by
+micro-F1 in a row that were not 1e-4 above the best; training ends after 20, and the best state is kept. Their attention
+also adds a constant, which changes no softmax.
 
 Shapes: a sentence (layers, words, d), a span [start, end) in words. Range: probabilities in [0, 1]. Probes of several
-models and seeds are trained side by side on the same batches, which list each word of their spans once.
+models and seeds are trained side by side on the same batches.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -39,9 +39,7 @@ from fivelenses.lenses.training import Batches, Plan, Stack, by_autograd, train
 
 DROPOUT, MAX_GRADIENT_NORM = 0.3, 5.0
 TOLERANCE, HALVE_AFTER, STOP_AFTER = 1e-4, 5, 20
-
-# Sentences classified at once.
-SENTENCES_AT_ONCE = 64
+SENTENCES_AT_ONCE = 64  # that are classified, outside training
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ def fit(
 
     plan = Plan(how.learning_rate, how.max_validations, STOP_AFTER, TOLERANCE, 0.5, HALVE_AFTER)
     batches = _batches(train_on, of_model, how, device)
-    gradient = by_autograd(_loss(of_model, of_seed, how.hidden, random, device), MAX_GRADIENT_NORM)
+    gradient = by_autograd(_loss(of_model, of_seed, random), MAX_GRADIENT_NORM)
     best, scores = train(stack, batches, gradient, score, plan)
     return [
         EdgeProbe(model, seed, labels, -float(score), {name: values[number].clone() for name, values in best.items()})
@@ -161,7 +159,7 @@ def fit(
 
 def _batches(split: "SpanTargets", of_model: Sequence[int], how: Configuration, device: torch.device) -> Batches:
     """The batches up to a validation, of a stream of all sentences, in a new order each time."""
-    order, read = torch.Generator().manual_seed(0), list(range(split.shape[0]))
+    order, read = torch.Generator().manual_seed(0), []
     stream = chain.from_iterable(split.batches(how.batch_size, read, device, order) for _ in repeat(None))
 
     def until_validation(running: np.ndarray) -> Iterator["SpanBatch"]:
@@ -172,14 +170,14 @@ def _batches(split: "SpanTargets", of_model: Sequence[int], how: Configuration, 
     return until_validation
 
 
-def _loss(of_model: Sequence[int], of_seed: Sequence[int], hidden: int, random: dict, device: torch.device):
+def _loss(of_model: Sequence[int], of_seed: Sequence[int], random: dict[int, torch.Generator]):
     """The mean binary cross-entropy of each probe, (probes,), whose dropout is the same for all probes of a seed."""
 
     def loss(stack: Stack, running: np.ndarray, batch: SpanBatch) -> torch.Tensor:
         seeds = [of_seed[probe] for probe in running]
-        shape = len(batch.truth), hidden
+        shape = len(batch.truth), stack["hidden"].shape[-1]
         kept = {seed: torch.rand(shape, generator=random[seed]) >= DROPOUT for seed in sorted(set(seeds))}
-        dropout = torch.stack([kept[seed] / (1 - DROPOUT) for seed in seeds]).to(device)
+        dropout = torch.stack([kept[seed] / (1 - DROPOUT) for seed in seeds]).to(batch.truth.device)
         outputs = logits(stack, [of_model[probe] for probe in running], batch, dropout)
         truth = batch.truth.expand_as(outputs)
         return binary_cross_entropy_with_logits(outputs, truth, reduction="none").mean((1, 2))
@@ -187,7 +185,6 @@ def _loss(of_model: Sequence[int], of_seed: Sequence[int], hidden: int, random: 
     return loss
 
 
-@torch.no_grad()
 def _micro_f1(stack: Stack, models: list[int], split: "SpanTargets", device: torch.device) -> np.ndarray:
     """The micro-averaged F1 of each probe, (probes,)."""
     correct = predicted = 0
@@ -195,8 +192,7 @@ def _micro_f1(stack: Stack, models: list[int], split: "SpanTargets", device: tor
         positive = logits(stack, models, batch) >= 0
         correct = correct + (positive & batch.truth.bool()).sum((1, 2))
         predicted = predicted + positive.sum((1, 2))
-    correct, predicted = (counts.cpu().numpy().astype(float) for counts in (correct, predicted))
-    return 2 * correct / np.maximum(predicted + split.wanted, 1)
+    return (2 * correct.double() / (predicted + split.wanted).clamp(min=1)).cpu().numpy()
 
 
 def first_parameters(
@@ -298,7 +294,8 @@ class SpanTargets:
         for number, (model, sentences) in product(numbers.tolist(), enumerate(self._models)):
             check_sentence(f"Sentence {number} of model {model} in the {name} split", sentences[number], first[0])
         layers, _, d = first[0].shape
-        self.shape, self.device = (len(models), 1 if top else layers, d, spans), first[0].device
+        self.shape = len(models), 1 if top else layers, d, spans
+        self.device = first[0].device
 
     def batches(
         self, size: int, models: Sequence[int], device: torch.device, random: torch.Generator | None = None

@@ -59,12 +59,7 @@ class ProbeResult:
 def grid(
     sizes: Sequence[int] = (32, 64, 128, 256), alphas: Sequence[float] = tuple(10.0**power for power in range(-7, 1))
 ) -> list[Configuration]:
-    """Every pair of hidden sizes with every α, narrow and weakly regularised first; by default the paper's 16 × 8.
-
-    Example:
-        >>> len(grid()), grid(sizes=[8], alphas=[0.1])
-        (128, [Configuration(hidden=(8, 8), alpha=0.1)])
-    """
+    """Every pair of hidden sizes with every α, narrow and weakly regularised first; by default the paper's 16 × 8."""
     return [Configuration((first, second), alpha) for first in sizes for second in sizes for alpha in alphas]
 
 

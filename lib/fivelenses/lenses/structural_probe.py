@@ -140,8 +140,7 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     """
     sums = scores.groupby("probe")[["correct", "possible"]].sum()
     by_length = scores[scores["length"].between(5, 50)].groupby(["probe", "length"])["spearman"].mean()
-    trees = pd.DataFrame({"tree": sums["correct"] / sums["possible"]})
-    return trees.assign(spearman=by_length.groupby("probe").mean())
+    return pd.DataFrame({"tree": sums["correct"] / sums["possible"], "spearman": by_length.groupby("probe").mean()})
 
 
 def _spearman(predicted: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -171,13 +170,7 @@ class StructuralProbe:
     losses: np.ndarray
 
     def predict(self, vectors: Sequence[Array]) -> list[np.ndarray]:
-        """Per sentence the squared distances (k, words, words), or the squared lengths (k, words), float32.
-
-        Example:
-            >>> probe = StructuralProbe("distance", torch.eye(2)[None], losses=np.zeros(1))
-            >>> probe.predict([np.array([[[0.0, 0.0], [3.0, 4.0]]])])[0].tolist()
-            [[[0.0, 25.0], [25.0, 0.0]]]
-        """
+        """Per sentence the squared distances (k, words, words), or the squared lengths (k, words), float32."""
         sentences, predicted = _checked_vectors(vectors, "vectors"), []
         k = len(self.projection)
         if len(sentences[0]) != k:
@@ -196,9 +189,8 @@ def fit(
     """Train distance or depth probes.
 
     Args:
-        training, development: per sentence the vectors, (k, words, d), and the gold distances, (words, words), of
-            :func:`tree_distances`, or depths, (words,), of :func:`tree_depths`; two sequences of equal length. Vectors
-            are converted batch by batch, so they may lie in memory maps, in any floating precision.
+        training, development: per sentence the vectors, (k, words, d), and the gold of :func:`tree_distances` or
+            :func:`tree_depths`, in two sequences. Vectors are converted batch by batch: they may lie in memory maps.
         device: where to compute, by default that of the vectors.
 
     Example:

@@ -76,15 +76,14 @@ def train(
 ) -> tuple[Stack, np.ndarray]:
     """The best parameters of stacked probes, from the ``initial`` ones (n, …) by name, and their scores (n,).
 
-    ``scores`` (n,) are those of the initial parameters, which are kept unless a period improves on them. A gradient
-    that needs autograd turns it on, see :func:`by_autograd`. A loss or score that is not finite is refused.
+    ``scores`` (n,) are those of the initial parameters, which are kept unless a period improves on them. A loss or
+    score that is not finite is refused.
 
     Example:
         >>> start = {"x": torch.tensor([[4.0], [1.0]])}
-        >>> def slope(stack, running, batch):
-        ...     return stack["x"].square().sum(1), {"x": 2 * stack["x"]}
-        >>> height = lambda stack, running: stack["x"].square().sum(1).numpy()
-        >>> best, scores = train(start, lambda running: range(50), slope, height, Plan(0.1, 20, 3, 1e-6))
+        >>> gradient = by_autograd(lambda stack, running, batch: stack["x"].square().sum(1))
+        >>> score = lambda stack, running: stack["x"].square().sum(1).numpy()
+        >>> best, scores = train(start, lambda running: range(50), gradient, score, Plan(0.1, 20, 3, 1e-6))
         >>> best["x"].abs().max() < 0.01, scores.max() < 1e-4
         (tensor(True), np.True_)
     """
@@ -122,9 +121,8 @@ def train(
 
 
 def by_autograd(loss: Callable[[Stack, np.ndarray, object], torch.Tensor], longest: float | None = None) -> Gradient:
-    """The gradient of a loss (n,) of stacked parameters, in which each probe's loss depends on its own parameters.
-
-    The gradient of each probe is shortened to the norm ``longest``, if it is given.
+    """The gradient of a loss (n,) of stacked parameters, in which each probe's loss depends on its own parameters; that
+    of each probe is at most ``longest`` in norm, if this is given.
     """
 
     def gradient(stack: Stack, running: np.ndarray, batch: object) -> tuple[torch.Tensor, Stack]:
