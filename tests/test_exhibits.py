@@ -59,9 +59,11 @@ def test_nulls_and_controls_are_drawn_and_said():
 
 
 def test_panels_are_named_and_what_has_its_own_is_not_in_the_legend():
-    drawing = curves(rows(how=["a", "b"] * 4), "js", "task", y_label="nats", layout=Layout(panels="task", dashes="how"))
+    layout, nulls = Layout(panels="task", dashes="how"), {"null": "chance", "other": "chance"}
+    table = rows(how=["a", "b"] * 4, null=0.9, other=0.8)
+    drawing = curves(table, "js", "task", y_label="nats", nulls=nulls, layout=layout)
     assert [axes.get_title(loc="left") for axes in drawing.figure.axes] == ["RTE", "MRPC"]
-    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["a", "b"]
+    assert [text.get_text() for text in drawing.figure.legends[0].get_texts()] == ["a", "b", "chance", "chance"]
 
 
 def test_a_missing_value_is_refused_unless_its_panel_says_so():

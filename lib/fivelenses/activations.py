@@ -43,11 +43,13 @@ class Activations:
 
     def unit_means(self, layer: int, units: list[list[list[int]]]) -> torch.Tensor:
         """(units of all examples, words of a unit × width) the word means of each unit, concatenated; `units` holds,
-        per row of `rows`, the words of each unit, all of which have tokens.
+        per row of `rows`, the words of each unit. A word without tokens is refused.
         """
-        means, _ = word_means(self.hidden[layer], self.words)
+        means, counts = word_means(self.hidden[layer], self.words)
         indices = torch.tensor([[row, *unit] for row, of_row in enumerate(units) for unit in of_row])
         row, *words = indices.to(means.device).T
+        if any((counts[row, word] == 0).any() for word in words):
+            raise ValueError("A unit names a word that has no tokens: encode the examples with their units.")
         return torch.cat([means[row, word] for word in words], dim=-1)
 
 

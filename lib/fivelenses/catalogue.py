@@ -83,8 +83,9 @@ def read_own(name: str) -> Task | None:
     file = own_folder() / name / "task.json"
     if not OWN_NAME.fullmatch(name) or not file.is_file():
         return None
-    splits = {"train": "train", "validation": "validation"}
-    return _task(name, json.loads(file.read_text(encoding="utf-8")) | {"splits": splits, "own": True})
+    facts, splits = json.loads(file.read_text(encoding="utf-8")), {"train": "train", "validation": "validation"}
+    known = {key: value for key, value in facts.items() if key in Task.__dataclass_fields__}
+    return _task(name, known | {"splits": splits, "own": True})
 
 
 def is_task(name: str) -> bool:

@@ -20,7 +20,6 @@ from fivelenses.tasks import own
 from fivelenses.tasks.sources import SourceError
 
 PROFILES = ("tiny", "small", "paper")
-YAML_1_2 = YAML(typ="safe", pure=True)  # in which 010 is ten, 1e-4 a number and 1:30 a text
 
 
 class ParameterError(ValueError):
@@ -38,6 +37,8 @@ def _task_name(value: str) -> str:
 def _encoder_name(value: str) -> str:
     """A folder has its whole path, since a notebook runs in another folder than its caller."""
     plain = value.removeprefix("random:")
+    if plain.startswith("random:"):
+        raise ValueError(f"it is random twice: write {plain}")
     folder = Path(plain).expanduser()
     return value.removesuffix(plain) + str(folder.resolve()) if plain and (folder / "config.json").is_file() else value
 
@@ -141,8 +142,8 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
 
     def sets_compared(self) -> list[tuple[tuple[str, ...], int | None]]:
         """On whose development examples layers are compared by canonical correlations: tasks, and how many of each."""
-        most = getattr(self, "evaluation_examples", None)
-        return [] if most is None else [((task,), most) for task in self.tasks]
+        compared = self.tasks if "evaluation_examples" in type(self).model_fields else ()
+        return [((task,), self.evaluation_examples) for task in compared]
 
     def schedule_of(self, task: str, encoder: str) -> Schedule:
         """How an encoder is fine-tuned on a task, its texts cut to what the encoder reads at most."""
@@ -202,7 +203,7 @@ class ChapterParameters(BaseModel, extra="forbid", frozen=True, allow_inf_nan=Fa
         return chosen
 
     def ordinary_models(self) -> list[Specification]:
-        """Of whole models of `encoder` and of `tasks`, trained as long as their schedule says, on the true labels."""
+        """Of models of `encoder` on `tasks` without frozen layers, with their schedule's epochs, on the true labels."""
         whole = self.models(encoder=self.encoder, task=self.tasks, frozen=(), shuffled_labels=False)
         return [one for one in whole if one.schedule == self.schedule_of(one.task, self.encoder)]
 
@@ -633,12 +634,14 @@ def settings(number: int, profile: str, /, **overrides) -> ChapterParameters:
         raise ParameterError(f"Chapter {number} has no profile {profile!r}: it has {', '.join(parameters.profiles)}.")
     file, fields = project_folder() / "notebooks" / "profiles" / f"{profile}.yaml", parameters.model_fields
     try:
-        content = YAML_1_2.load(file.read_text(encoding="utf-8"))
+        content = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
         values = {name: value for name, value in content["all"].items() if name in fields} | content["chapters"][number]
     except (YAMLError, KeyError, TypeError) as error:
-        raise ParameterError(f"{file} is no YAML with `all`, and chapter {number} under `chapters`.") from error
+        why = getattr(error, "problem", None) or f"it needs `all`, and chapter {number} under `chapters`"
+        raise ParameterError(f"{file} cannot be read: {why}.") from error
     if encoder := overrides.get("encoder"):
-        following = {"encoders": [encoder], "pretrained": [encoder], "independent": f"random:{encoder}"}
+        following = {"encoders": [encoder], "pretrained": [encoder]}
+        following["independent"] = f"random:{str(encoder).removeprefix('random:')}"
         values |= {name: value for name, value in following.items() if name in fields}
     try:
         return parameters(**values | overrides)
@@ -652,9 +655,12 @@ def _reason(error: ValidationError, known: list[str]) -> str:
     first = max((one for one in error.errors() if one["loc"][:1] == where), key=lambda one: len(one["loc"]))
     if first["type"] == "extra_forbidden":
         return f" has no parameter {where[0]!r}: it has {', '.join(known)}."
-    message = first["msg"].removeprefix("Value error, ").removesuffix(".")
-    if first["type"] in ("missing", "unexpected_keyword_argument"):
-        message += f" ({first['loc'][-1]})"
+    message, last = first["msg"].removeprefix("Value error, ").removesuffix("."), first["loc"][-1] if where else ""
+    missing = f"{last + 1} values" if isinstance(last, int) else last
+    expected = {"missing": f"expected {missing}", "unexpected_keyword_argument": f"expected no {last}"}
+    message = expected.get(first["type"], message)
+    # What is said of the value is said by the value itself.
+    message = re.sub(r"(, (got a|unable to)| after validation).*", "", message)
     # Without a place, parameters do not go together: the message names them.
     return f", {where[0]}: {message}, got {first['input']!r}."[:600] if where else f": {message}."
 
@@ -679,9 +685,11 @@ def parse_parameters(pairs: list[str]) -> dict:
         if re.match(r"[^\[{'\"].*,(?!\w+=)", value):
             value = f"[{value}]"
         try:
-            parsed[name] = YAML_1_2.load(value)
+            # Of version 1.2, in which 010 is ten, 1e-4 a number and 1:30 a text.
+            parsed[name] = YAML(typ="safe", pure=True).load(value)
         except YAMLError as error:
-            raise ValueError(f"The value of {name} is not YAML: {value!r}; quote it as '[a, b]' or 'text'.") from error
+            why = f"{value!r}, {getattr(error, 'problem', error)}"
+            raise ValueError(f"The value of {name} is not YAML: {why}; quote it as '[a, b]' or 'text'.") from error
         if not name or parsed[name] is None:
             raise ValueError(f"A parameter is written name=value, with a value that is not null: not {pair!r}.")
     return parsed

@@ -104,11 +104,14 @@ class CCA(PairLens):
     """
 
     MEASURES = ("svcca", "svcca_all", "pwcca", "cka", "svcca_null")
-    _current: Moments | None = None  # of the layer whose rows are asked for
 
     def __init__(self, measures: Sequence[str] = MEASURES, variance_kept: float = 0.99) -> None:
         self.measures, self.variance_kept = tuple(measures), variance_kept
         self._null_seed = 0 if "svcca_null" in measures else None
+
+    def begin(self, pairs: Sequence[Pair], layers: Sequence[int], fold_of: np.ndarray) -> None:
+        super().begin(pairs, layers, fold_of)
+        self._current: Moments | None = None  # of the layer whose rows are asked for
 
     def update(self, batches: Sequence[Activations]) -> None:
         fold_of = _folds_of_tokens(batches[0], self._fold_of)

@@ -172,7 +172,7 @@ def execute(job: Job, force: bool = False, log: Callable[[str], None] = print) -
 
 
 def _failure(job: Job, folder: Path, log: Callable[[str], None]) -> str:
-    """Execute a notebook, leave the copy with outputs, and return what went wrong and where; "" where nothing did."""
+    """Execute a notebook, leave the copy with outputs, and return what went wrong and where: no `run.finish()`, too."""
     import papermill
 
     executed, notebook, parameters = folder / EXECUTED, job.chapter.notebook, {"profile": job.profile, **job.overrides}

@@ -38,18 +38,32 @@ from fivelenses.records import CONTROLS, FUNCTIONAL_TWIN, SHUFFLED, TWIN, Missin
 # --- the house style --------------------------------------------------------------------------------------------------
 
 # A task has one colour and one marker in the whole book: Okabe and Ito's colours, and a marker for print in grey.
-TASKS = {"mnli": ("#0072B2", "o"), "rte": ("#D55E00", "s"), "sst2": ("#009E73", "^"), "mrpc": ("#CC79A7", "D")}
-TASKS |= {"qnli": ("#E69F00", "v"), "cola": ("#56B4E9", "P"), "squad": ("#7F3C8D", "X"), "trec": ("#80650D", "*")}
-TASKS |= {"parsing": ("#44AA99", "d"), "pos": ("#332288", "p"), "dep": ("#AA4499", "h")}
-TASKS |= {"ps-role": ("#117733", "<"), "ps-fxn": ("#882255", ">")}
+TASKS = {
+    "mnli": ("#0072B2", "o"),
+    "rte": ("#D55E00", "s"),
+    "sst2": ("#009E73", "^"),
+    "mrpc": ("#CC79A7", "D"),
+    "qnli": ("#E69F00", "v"),
+    "cola": ("#56B4E9", "P"),
+    "squad": ("#7F3C8D", "X"),
+    "trec": ("#80650D", "*"),
+    "parsing": ("#44AA99", "d"),
+    "pos": ("#332288", "p"),
+    "dep": ("#AA4499", "h"),
+    "ps-role": ("#117733", "<"),
+    "ps-fxn": ("#882255", ">"),
+}
 # Other groups, in the order in which they come: dark to light, so that the order shows in grey, too.
 OTHERS = (("#332288", "o"), ("#117733", "s"), ("#CC6677", "^"), ("#4499CC", "D"), ("#B5922A", "v"))
 ORDERED_MARKERS = "os^Dv<>ph*PX"
 INK, GREY, PALE = "#333333", "#777777", "#BBBBBB"
 DOUBLE_DOTTED = (0, (6, 1.5, 1, 1.5, 1, 1.5))
 NULL_LINES = ((GREY, "--"), (INK, ":"), (GREY, DOUBLE_DOTTED), (GREY, ":"))
-CONTROL_LINES = {TWIN: ("moved at random", INK, "-."), FUNCTIONAL_TWIN: ("functional twin", INK, DOUBLE_DOTTED)}
-CONTROL_LINES |= {SHUFFLED: ("shuffled labels", GREY, "-.")}
+CONTROL_LINES = {
+    TWIN: ("moved at random", INK, "-."),
+    FUNCTIONAL_TWIN: ("functional twin", INK, DOUBLE_DOTTED),
+    SHUFFLED: ("shuffled labels", GREY, "-."),
+}
 KINDS = ("", (4, 2), (1, 1.5))  # of lines: whole, dashed, dotted
 WIDTH = 5.4  # inches; a phone shows such a picture whole, with letters of 10 pixels
 MAX_LAYERS = 24  # of an axis with a tick per layer, or per two
@@ -164,12 +178,13 @@ def curves(
     """
     if not len(table):
         return table
-    lines, found = null_lines(table, y, nulls), looks(table[by])
+    if layout.missing is None and table[y].isna().any():
+        raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
+    lines, found, ends, said = null_lines(table, y, nulls), looks(table[by]), {}, []
     kinds = list(dict.fromkeys(table[layout.dashes])) if layout.dashes else []
     height = layout.height or (2.3 if layout.panels else 3.6)
     panels = dict(list(table.groupby(layout.panels, sort=False))) if layout.panels else {"": table}
     figure, grid = panel_grid(len(panels), height, columns=1 if layout.ends else 2, sharey=layout.shared)
-    ends, said = {}, []
     for (panel, rows), axes in zip(panels.items(), grid, strict=True):
         axes.set_title(title(panel))
         said += [f"{title(panel)}:"] if layout.panels else []
@@ -209,8 +224,6 @@ def draw_curves(
     """The curves of one panel, in the figure's kinds of lines: names at their ends, ordinate and colour; in words."""
     import seaborn as sns
 
-    if layout.missing is None and rows[y].isna().any():
-        raise ValueError(f"The column {y!r} has a missing value: a curve would hide it.")
     rows = rows.dropna(subset=[y])
     if rows.empty:
         axes.annotate(layout.missing, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
@@ -289,22 +302,22 @@ def label_ends(axes: plt.Axes, x: float, ends: Mapping[str, tuple[float, str]], 
         axes.annotate(name, (x, end), xytext=(16, y), textcoords=("offset points", "data"), **look)
 
 
-def curves_in_legend(found: Mapping, kinds: Iterable[str], lines: Mapping) -> dict[str, dict]:
+def curves_in_legend(found: Mapping, kinds: Iterable[str], lines: Mapping) -> list[tuple[str, dict]]:
     """What the legend of curves explains: groups, kinds of lines, and nulls."""
-    drawn = {title(key): dict(color=ink, marker=None if kinds else mark) for key, (ink, mark) in found.items()}
-    drawn |= {str(kind): dict(color=INK, linestyle=line) for kind, line in zip(kinds, ("-", "--", ":"), strict=False)}
-    return drawn | {name: dict(color=ink, linestyle=line) for name, ink, line in lines.values()}
+    drawn = [(title(key), dict(color=ink, marker=None if kinds else mark)) for key, (ink, mark) in found.items()]
+    drawn += [(str(kind), dict(color=INK, linestyle=one)) for kind, one in zip(kinds, ("-", "--", ":"), strict=False)]
+    return drawn + [(name, dict(color=ink, linestyle=line)) for name, ink, line in lines.values()]
 
 
-def legend(figure: plt.Figure, drawn: Mapping[str, Mapping], **box: object) -> None:
-    """One legend above everything, of looks by name, in as few rows as there is room for, in a box if one is given."""
+def legend(figure: plt.Figure, drawn: Sequence[tuple[str, Mapping]], **box: object) -> None:
+    """One legend above all, of names and looks, in as few rows as there is room for, and in a box if one is given."""
     if not drawn:
         return
-    widths = [0.085 * len(name) + 0.75 for name in drawn]  # inches
+    widths = [0.085 * len(name) + 0.75 for name, _ in drawn]  # inches
     room = figure.get_figwidth()
     rows = 1 if sum(widths) <= room else -(-len(drawn) // max(1, int(room / max(widths))))
     figure.set_figheight(figure.get_figheight() + 0.25 * rows)
-    handles = [plt.Line2D([], [], label=name, **look) for name, look in drawn.items()]
+    handles = [plt.Line2D([], [], label=name, **look) for name, look in drawn]
     figure.legend(handles=handles, loc="outside upper center", ncols=-(-len(drawn) // rows), **box)
 
 
@@ -368,13 +381,13 @@ def dots(
     figure, axes = plt.subplots(figsize=(WIDTH, 0.5 * len(rows) + 0.8), layout="constrained")
     if line is not None:
         axes.axvline(line, color=GREY, linestyle="--", linewidth=1.4)
-    placed, drawn = dict(x=value, y=row, order=rows, ax=axes), {}
+    placed, drawn = dict(x=value, y=row, order=rows, ax=axes), []
     for key, part in named.groupby(by, sort=False):
         colour, marker = found[key]
         look = dict(palette=[colour] * len(groups), edgecolor=colour, linewidth=1.3, marker=marker, size=6)
         aside = dict(hue=by, hue_order=groups, dodge=len(groups) > 1, jitter=False, legend=False)
         sns.stripplot(part, **placed, **look, **aside)
-        drawn[title(key)] = dict(color=colour, marker=marker, linestyle="none")
+        drawn.append((title(key), dict(color=colour, marker=marker, linestyle="none")))
     if mean:
         bar = dict(marker="|", markersize=26, markeredgewidth=2.5, color="black", linestyle="none")
         sns.pointplot(named, errorbar=None, **placed, **bar)
@@ -624,7 +637,7 @@ def finish_surfaces(figure: plt.Figure, axes: list, levels: np.ndarray, label: s
         drawn |= {"random walk": WALK} if (contours.paths["control"] == TWIN).any() else {}
     # White marks would not be seen on white.
     box = dict(facecolor="#4A5468", edgecolor="none", framealpha=1, labelcolor="white", frameon=True)
-    legend(figure, drawn, fontsize=10, **box)
+    legend(figure, list(drawn.items()), fontsize=10, **box)
 
 
 def turnable(grids: Mapping[str, pd.DataFrame], marks: Mapping[str, tuple[float, float]], label: str) -> str:

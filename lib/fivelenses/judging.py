@@ -180,7 +180,9 @@ def crossed(values: np.ndarray) -> Interval:
 
 
 def difference(values: np.ndarray, reference: np.ndarray) -> Interval:
-    """The same of `values` minus `reference` (other models, same examples); pairs: `crossed(values - reference)`."""
+    """The interval of the mean of `values` (models, examples) minus that of other models on the same examples; models
+    that belong together are paired by `crossed(values - reference)`.
+    """
     return _interval([_of_scores(values), _of_scores(reference)], paired=False)
 
 
@@ -275,8 +277,8 @@ def _over_models(pairs: Sequence[tuple], values: np.ndarray) -> np.ndarray:
 
 
 def score(predictions: pd.DataFrame, reference: pd.DataFrame | None = None) -> Interval:
-    """The interval of the score of models, one per seed, or of a difference of two. Where it is no mean over
-    examples (Matthews correlation, sentences of several words), they are dealt into folds, by label if they have one.
+    """The interval of the score of models, one per seed, or of a difference of two. Examples whose score is no mean
+    over them (Matthews correlation, sentences of several words) are dealt into folds, by label if they have one.
 
     Args:
         predictions: `checkpoints.tables.by_example` of models of one kind.
@@ -402,7 +404,7 @@ def ordinary(models: pd.DataFrame) -> pd.DataFrame:
 def unlearned(
     models: pd.DataFrame, predictions: pd.DataFrame, leading: str, gains: Mapping | None = None, words: Record = ()
 ) -> dict[str, str]:
-    """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by `of_size`.
+    """Why tasks that ordinary fine-tuned models did not learn take no part in claims, by their names of `of_size`.
 
     A task, and each smaller training set of it, was learned where the interval of score minus null rate lies wholly
     above two points, or a tenth of the gain that the paper reports, and that of score minus a bag of words on the same
@@ -577,7 +579,7 @@ class Claim:
     @property
     def noun(self) -> str:
         """What a group is."""
-        return self.per or {"task": "task", "pair": "pair of tasks"}.get(str(self.by), "group")
+        return self.per or {"task": "task", "pair": "pair of tasks", "measure": "measure"}.get(str(self.by), "group")
 
     def threshold(self, part: str, factor: float = 1.0) -> float:
         """Of a part; so many times as far from that of an order, a ratio's by its logarithm."""

@@ -1,6 +1,6 @@
-"""Processes that compute side by side, all of which end with the one that started them, however that one ends: dask's
-workers see it by a pipe that their parent alone holds open, a notebook's kernel by its parent's number, a command by
-`end_with_caller`. And the memory that a process may use.
+"""The memory that a process may use; and processes that compute side by side, all of which end with the one that
+started them, however that one ends: dask's workers see it by a pipe that their parent alone holds open, a notebook's
+kernel by its parent's number, a command by `end_with_caller`.
 """
 
 import logging
@@ -20,7 +20,7 @@ import joblib
 from fivelenses.files import RunError
 
 SECONDS_BETWEEN_LINES = 30.0
-MAX_LOST_WORKERS = 2  # of one task; one that loses more has failed
+MAX_LOST_WORKERS = 2  # by one task, which goes to another; a task that loses more has failed
 SHARE = 1 / 3  # of memory for what is gathered in a stream; the rest is for the models and the rest of the machine
 
 

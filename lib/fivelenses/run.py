@@ -227,10 +227,12 @@ class Run:
         all_learned = "All tasks were learned, so all are judged."
         display(Markdown(f"*Not clearly learned, so left out of the claims*: {reasons}." if reasons else all_learned))
 
-    def figure(self, title: str, drawing: Drawing | Record, caption: str, **options: str) -> None:
+    def figure(
+        self, title: str, drawing: Drawing | Record, caption: str, if_empty: str = NOTHING, key: str = ""
+    ) -> None:
         """Save a picture into the run's folder and show it; arguments as `table`."""
         table = drawing.table if isinstance(drawing, Drawing) else drawing
-        self.table(title, table, caption, drawing=drawing, **options)
+        self.table(title, table, caption, if_empty, key, drawing=drawing)
 
     def table(self, title: str, table: Record, caption: str, if_empty: str = NOTHING, key: str = "", **printed) -> None:
         """Save a table into the run's folder and show it; where there is nothing to show, say why.
@@ -327,8 +329,9 @@ def begin(number: int, namespace: Mapping) -> Run:
     else:
         # Constants are in capitals, and what begins with an underscore is the notebook's own; so is every other name
         # where all cells are run again.
-        taken = {"profile", *chapter.parameters.model_fields} if "run" in namespace else {*namespace}
-        names = [name for name in namespace if name in taken and name.islower() and not name.startswith("_")]
+        names = [name for name in namespace if name.islower() and not name.startswith("_")]
+        if "run" in namespace:
+            names = [name for name in names if name in {"profile", *chapter.parameters.model_fields}]
         given = {name: namespace[name] for name in names if isinstance(namespace[name], PLAIN)}
         profile = given.pop("profile", "tiny")
         parameters = settings(number, profile, **given)

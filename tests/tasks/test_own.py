@@ -89,8 +89,10 @@ def test_equal_rows_are_one_task_and_other_rows_another():
     assert len({tasks.load(task.name, "hub").digest("train") for task in (first, second)}) == 2
 
 
-def test_a_damaged_table_of_the_store_is_read_anew():
+def test_a_damaged_table_of_the_store_is_read_anew_and_other_facts_of_it_are_ignored():
     task = register(reviews(), "reviews.csv")
+    facts = catalogue.own_folder() / task.name / "task.json"
+    facts.write_text(facts.read_text().replace("{", '{"place": "of an earlier version",', 1))
     (catalogue.own_folder() / task.name / "train.parquet").write_bytes(b"cut")
     with pytest.raises(SourceError, match="missing or damaged: name the task's table again"):
         tasks.load(task.name, "hub")

@@ -34,8 +34,8 @@ class DamagedCheckpoint(RunError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A fine-tuned model in the store: its `folder`, and the `manifest` in it with the specification, scores, loss
-    history, seconds, device, versions and the hash of every file.
+    """A fine-tuned model in the store: its `folder`, and the `manifest` in it with the specification, scores and null
+    rate, whether it diverged, the history of its loss, seconds, device, versions and the hash of every file.
     """
 
     folder: Path

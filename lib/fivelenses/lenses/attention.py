@@ -39,7 +39,7 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
     """Mean over the real query tokens of the JS divergence between two attentions, per example and head.
 
     Args:
-        p, q: attentions of two models, (batch, heads, queries, keys); each row sums to 1 over the unmasked keys.
+        p, q: attentions of two models, (batch, heads, tokens, tokens), queries before keys; rows sum to 1 over keys.
         mask: (batch, tokens), 1 or True for real tokens. Padded rows and columns are not read.
 
     Returns:
@@ -57,9 +57,9 @@ def js_divergence(p: Array, q: Array, mask: Array) -> torch.Tensor:
     if p.shape != q.shape:
         shapes = f"{tuple(p.shape)} and {tuple(q.shape)}"
         raise ValueError(f"Attentions of {shapes}: models with different tokenizers or heads cannot be compared.")
+    if real.shape != p.shape[::3]:
+        raise ValueError(f"The mask has shape {tuple(real.shape)}, not (batch, tokens) = {tuple(p.shape[::3])}.")
     batch, heads, tokens, _ = p.shape
-    if real.shape != (batch, tokens):
-        raise ValueError(f"The mask has shape {tuple(real.shape)}, not (batch, tokens) = {(batch, tokens)}.")
     precision = torch.promote_types(torch.promote_types(p.dtype, q.dtype), torch.float32)
     result = torch.empty(batch, heads, dtype=precision, device=p.device)
     at_once = max(1, VALUES_AT_ONCE.get(p.device.type, 2**25) // (heads * tokens * tokens))

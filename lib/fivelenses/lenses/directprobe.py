@@ -147,7 +147,7 @@ def _checked(points: Array, labels: Array) -> tuple[np.ndarray, np.ndarray, np.n
         raise ValueError(f"labels has shape {labels.shape}, not ({n},), or a missing value: give each point a label.")
     names, codes = np.unique(labels, return_inverse=True)
     if len(names) < 2:
-        raise ValueError(f"All points have the label {names[0]!r}: a geometry of labels needs at least two labels.")
+        raise ValueError(f"All points have the label {names.tolist()[0]!r}: a geometry of labels needs two or more.")
     return points, names, codes
 
 

@@ -153,7 +153,7 @@ def _row(evaluate: Evaluate, base: Parameters, direction: Parameters, alphas: Se
         measured = evaluate(point)
         if not isinstance(measured, Measurement):
             measured = Measurement(float(measured))
-        column = np.hstack(astuple(measured), dtype=float)
+        column = np.hstack(astuple(measured), dtype=float)  # in the order in which `_measured` reads them
         columns.append(column if math.isfinite(measured.loss) else np.full_like(column, np.nan))
     return np.stack(columns, axis=1)
 

@@ -77,7 +77,7 @@ def tree_distances(heads: Sequence[int]) -> np.ndarray:
                [1, 0, 1],
                [2, 1, 0]])
     """
-    heads = np.asarray(heads)
+    heads = as_array(heads)
     # Words are ordered from the root downwards: a word is one edge farther than its head from all words before it.
     order = np.flatnonzero(heads == 0).tolist()
     for head in order:

@@ -79,7 +79,10 @@ def freeze(model: nn.Module, layers: Iterable[int]) -> None:
 
 def truncate(model: nn.Module, depth: int) -> None:
     """Keep layers 1…`depth` and drop those above, in place."""
-    del layer_list(model)[depth:]
+    layers = layer_list(model)
+    if not 1 <= depth <= len(layers):
+        raise ValueError(f"A truncated encoder keeps 1 to {len(layers)} layers, not {depth!r}.")
+    del layers[depth:]
     model.config.num_hidden_layers = depth
 
 

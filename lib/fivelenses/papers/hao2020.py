@@ -46,7 +46,7 @@ def changes_by_layer(
     """
     made, original, parts = checkpoints[0].specification, pretrained(checkpoints[0]), []
     examples = development_examples(checkpoints[0], evaluation_examples)
-    how = (examples, None, batch_rows, device, folds(examples["labels"]))
+    how = dict(batch_rows=batch_rows, device=device, fold_of=folds(examples["labels"]))
     # One control at a time: what is gathered of all of them takes several times the memory.
     for control in controls(checkpoints[0]):
         models = {str(one.seed): model for one, model in models_of(checkpoints, control, original, device, log)}
@@ -56,7 +56,7 @@ def changes_by_layer(
             models[RANDOMLY_INITIALISED] = randomly_initialised(made.encoder)
             pairs.append((PRETRAINED, RANDOMLY_INITIALISED))
         if pairs:
-            measured = compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, pairs, *how)
+            measured = compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, pairs, examples, **how)
             parts.append(measured.assign(control=control))
     table = _joined(parts)
     table.loc[table["second"] == RANDOMLY_INITIALISED, "control"] = SHARED
@@ -71,15 +71,15 @@ def rollbacks(
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
-    """Figure 3: the last layer of each fine-tuned model, and of its twins, against itself with one layer rolled back;
-    arguments as `changes_by_layer`.
+    """Figure 3: the last layer of each model, and of its twins, against itself with one layer rolled back; arguments as
+    `changes_by_layer`, and like there all models are of one task and encoder.
     """
     original, parts = pretrained(checkpoints[0]), []
     examples = development_examples(checkpoints[0], evaluation_examples)
-    how = (examples, variance_kept, batch_rows, device, folds(examples["labels"]))
+    how = dict(batch_rows=batch_rows, device=device, fold_of=folds(examples["labels"]))
     for control in controls(checkpoints[0]):
         for made, model in models_of(checkpoints, control, original, device, log):
-            measured = layers_rolled_back(model, original, *how)
+            measured = layers_rolled_back(model, original, examples, variance_kept, **how)
             parts.append(measured.assign(task=made.task, seed=made.seed, control=control))
     return _joined(parts)
 
@@ -108,12 +108,12 @@ def between_datasets(
     of_sets = [development_examples(of_task[task], mixed_examples) for task in pair]
     # Labels of each data set are apart.
     fold_of = folds([f"{place} {label}" for place, one in enumerate(of_sets) for label in one["labels"]])
-    how = (datasets.concatenate_datasets(of_sets), None, batch_rows, device, fold_of)
+    examples, how = datasets.concatenate_datasets(of_sets), dict(batch_rows=batch_rows, device=device, fold_of=fold_of)
     for control in controls(checkpoints[0]):
         models = {one.task: model for one, model in models_of(checkpoints, control, original, device, log)}
         if len(models) == 2:
             models = {task: models[task] for task in pair}
-            measured = compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, [pair], *how)
+            measured = compare_with([AttentionJS(), CCA(variance_kept=variance_kept)], models, [pair], examples, **how)
             parts.append(measured.assign(pair="–".join(pair), seed=seed, control=control))
     return _joined(parts)
 

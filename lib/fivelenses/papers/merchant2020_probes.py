@@ -66,7 +66,7 @@ def edge_probing(
         EDGES: `seed` is the probe's, `layers` is `mix` or `top` (which has no folds), `targets` are those for training,
         `examples` test sentences, `data` where these come from.
     """
-    models = _probed(encoder, checkpoints, model, True, device)
+    models = _probed(encoder, checkpoints, model, device, edges=True)
     if not models:
         return pd.DataFrame(columns=EDGES)
     splits = targets_of_splits(edge_table(edge_task, source), encoder, probe["targets"], max_tokens)
@@ -84,7 +84,7 @@ def edge_probing(
     return table.assign(task=edge_task, tuned_seed=tuned_seed(checkpoints), **sizes)[EDGES]
 
 
-def _probed(encoder: str, checkpoints: Sequence[Checkpoint], model: str, edges: bool, device: str | None) -> Models:
+def _probed(encoder: str, checkpoints: Sequence[Checkpoint], model: str, device: str | None, *, edges: bool) -> Models:
     """The pre-trained encoder, for edge probes with random weights beside it; or a fine-tuned one that converged, with
     its twin: for edge probes, which take long, that of the parser alone, which training moves most.
     """
@@ -182,7 +182,7 @@ def codelengths(
         CODES: `seed` of the order that is sent and of the perceptron, `bits` and `uniform` of the targets that are not
         of the fold (`uniform` of a code that knows nothing), `examples` all sentences.
     """
-    models, codes = _probed(encoder, checkpoints, model, True, device), []
+    models, codes = _probed(encoder, checkpoints, model, device, edges=True), []
     if not models:
         return pd.DataFrame(columns=CODES)
     train = {"train": edge_table(edge_task, source)["train"]}
@@ -229,7 +229,7 @@ def structure(
     Returns:
         TREES; no rows where the training diverged.
     """
-    models = _probed(encoder, checkpoints, model, False, device)
+    models = _probed(encoder, checkpoints, model, device, edges=False)
     if not models:
         return pd.DataFrame(columns=TREES)
     tokenizer = encoders.tokenizer(encoders.locate(encoder))

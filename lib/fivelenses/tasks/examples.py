@@ -49,7 +49,7 @@ class TaskData:
 
     def digest(self, split: str) -> str:
         """A hash of a split's inputs and labels: equal tables, equal digests, whatever the source."""
-        content, columns = hashlib.sha256(), (*self.task.inputs, self.task.label)
+        content, columns = hashlib.sha256(), filter(None, (*self.task.inputs, self.task.label))
         for row in zip(*(self.splits[split][column] for column in columns), strict=True):
             content.update(repr(row).encode("utf-8"))
         return content.hexdigest()[:16]
