@@ -206,12 +206,14 @@ def with_controls(record: pd.DataFrame, value: str, by: str = "task", x: str = "
 
 @dataclass(frozen=True)
 class Identity:
-    """By what a record was measured, and from what."""
+    """By what a record was measured, and from what: the name of a function, the digest of its code, its parameters as
+    JSON has them, and the addresses of its models in order.
+    """
 
     function: str
-    code: str  # its digest
-    parameters: Mapping[str, object]  # as JSON has them
-    checkpoints: tuple[str, ...]  # addresses in order
+    code: str
+    parameters: Mapping[str, object]
+    checkpoints: tuple[str, ...]
 
     @property
     def digest(self) -> str:

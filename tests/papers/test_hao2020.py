@@ -12,6 +12,7 @@ from tests.conftest import few_development_examples
 
 from fivelenses.checkpoints.finetuning import prepare
 from fivelenses.judging import CANNOT_BE_TESTED, CONTRADICTED, HOLDS, OPEN, REPRODUCED
+from fivelenses.papers import models
 from fivelenses.papers.hao2020 import between_datasets, changes_by_layer
 from fivelenses.records import PRETRAINED, RANDOMLY_INITIALISED, SHARED, TWINS
 from fivelenses.tasks import FOLDS
@@ -147,6 +148,8 @@ def test_each_comparison_of_models_is_made_of_their_twins_and_without_each_fold(
     # A twin moved as far, and elsewhere.
     tuned, *twins = (whole.loc[whole["control"] == control, "svcca"] for control in ("", *TWINS))
     assert not any(np.allclose(tuned, one, rtol=0.01) for one in twins)
+    # Each model's noise is sought for itself.
+    assert {one.specification.address for one in checkpoints} <= {*models._scales}
     assert set(changes["fold"]) == {-1, *range(FOLDS)} and changes.groupby("fold").size().nunique() == 1
     assert set(changes["examples"]) == {EXAMPLES, EXAMPLES * 9 // 10}
     left_out = changes[changes["fold"] >= 0]

@@ -71,9 +71,7 @@ def rollbacks(
     device: str | None = None,
     log: Log = print,
 ) -> pd.DataFrame:
-    """Figure 3: the last layer of each model, and of its twins, against itself with one layer rolled back; arguments as
-    `changes_by_layer`, and like there all models are of one task and encoder.
-    """
+    """Figure 3: the last layers of models and twins with one layer rolled back; arguments as of `changes_by_layer`."""
     original, parts = pretrained(checkpoints[0]), []
     examples = development_examples(checkpoints[0], evaluation_examples)
     how = dict(batch_rows=batch_rows, device=device, fold_of=folds(examples["labels"]))
