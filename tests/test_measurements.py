@@ -17,7 +17,6 @@ from fivelenses.run import Run
 
 FACTS = {"seconds": 1.0, "tables": 1, "trained": {}, "device": "CPU", "python": "3", "versions": {}}
 
-
 calls: list = []
 
 
@@ -107,8 +106,9 @@ def trained(monkeypatch):
     return asked
 
 
-def test_a_checkpoint_is_checked_once_in_a_run(run, trained):
-    table = run.measure("of_models", each=("task", "seed"))
+def test_a_checkpoint_is_checked_once_in_a_run_and_not_at_all_for_a_part_that_is_kept(run, trained):
+    run.measure("of_models", of={"task": "cola"}, each=("task", "seed"))
+    table = Run(run.chapter, run.profile, run.settings, run.folder).measure("of_models", each=("task", "seed"))
     every = [f"{one.task}-{one.seed}" for one in run.settings.specifications()]
     assert sorted(table["model"]) == sorted(trained) == sorted(every)
 

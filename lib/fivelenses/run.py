@@ -106,15 +106,26 @@ class Run:
         return [tables]
 
     def _parts(self, function: Callable, of, each, over, given: Mapping) -> list[dict[str, records.Record]]:
-        """The tables of each part of a measurement."""
+        """The tables of each part of a measurement, by name: read if they are there and whole, measured otherwise."""
+        taken = inspect.signature(function).parameters
+        given = {name: one for name, one in self.settings if name in taken and name != "device"} | given
         measured = over() if callable(over) else over or {}
         if isinstance(measured, Mapping):
             measured = [dict(zip(measured, values, strict=True)) for values in product(*measured.values())]
-        asked = [(named, self._groups(function, of, each, named)) for named in measured]
-        parts = [self._part(function, given | named, group, groups) for named, groups in asked for group in groups]
-        if not parts:
+        asked = [(given | named, group) for named in measured for group in self._groups(function, of, each, named)]
+        if not asked:
             self.not_measured[function.__name__] = "its parameters leave it out"
-        return parts
+        identities = [self._identity(function, *one) for one in asked]
+        parts = [self._kept(identity) for identity in identities]
+        missing = [number for number, part in enumerate(parts) if not part]
+        # All at once, so that small models train side by side; a part that is kept needs none.
+        models = [one for number in missing for one in asked[number][1]]
+        for number in missing:
+            self._measure(function, *asked[number], models, identities[number])
+            parts[number] = self._kept(identities[number])
+        self.used |= {name: record for part in parts for name, record in part.items()}
+        # NAME.TABLE.DIGEST.parquet, or without a table.
+        return [{"".join(name.split(".")[1:-2]): record for name, record in part.items()} for part in parts]
 
     def _groups(self, function: Callable, of, each: str | Sequence[str], named: Mapping) -> list:
         """The specifications whose models are measured together; an empty group where no model is measured."""
@@ -128,10 +139,7 @@ class Run:
         # A value of `over` may need no model: the pre-trained encoder does not.
         return list(groups.values()) or ([[]] if values else [])
 
-    def _part(self, function: Callable, arguments: dict, group: list, groups: list) -> dict[str, records.Record]:
-        """The tables of one part by name: read if they are there and whole, measured otherwise."""
-        taken = inspect.signature(function).parameters
-        arguments = {name: one for name, one in self.settings if name in taken and name != "device"} | arguments
+    def _identity(self, function: Callable, arguments: Mapping, group: list) -> Identity:
         described = json.loads(json.dumps(arguments))
         if self.settings.source == "toyworld":
             described["toyworld"] = records.code_digest(["toyworld.__init__"])
@@ -139,35 +147,28 @@ class Run:
             from fivelenses.models.encoders import locate
 
             described["identities"] = {name: locate(name).identity for name in self.settings.encoders_read()}
-        addresses = tuple(one.address for one in group)
-        identity = Identity(function.__name__, records.measuring_code(function.__module__), described, addresses)
-        kept = self._kept(identity)
-        # A run that was killed between two tables of one measurement left a part of them.
-        if not kept or len(kept) < next(iter(kept.values())).facts["tables"]:
-            self._measure(function, arguments, group, groups, identity)
-            kept = self._kept(identity)
-        self.used |= kept
-        # NAME.TABLE.DIGEST.parquet, or without a table.
-        return {"".join(name.split(".")[1:-2]): record for name, record in kept.items()}
+        code = records.measuring_code(function.__module__)
+        return Identity(function.__name__, code, described, tuple(one.address for one in group))
 
     def _kept(self, identity: Identity) -> dict[str, records.Record]:
-        """This machine's records of a part, by the name of their file; none where one is damaged."""
+        """This machine's records of a part by file; none where one is damaged or was not written before a kill."""
         files = (records_folder() / self.chapter.slug).glob(f"{identity.function}.*{identity.digest}.parquet")
         try:
-            return {file.name: records.read(file) for file in sorted(files)}
+            kept = {file.name: records.read(file) for file in sorted(files)}
         except RunError as error:
             self.log(f"{str(error).partition(':')[0]}: it is measured again.")
             return {}
+        return kept if all(len(kept) >= record.facts["tables"] for record in kept.values()) else {}
 
-    def _measure(self, function: Callable, arguments: dict, group: list, groups: list, identity: Identity):
+    def _measure(self, function: Callable, arguments: Mapping, group: list, models: list, identity: Identity):
+        """Write the records of one part; `models` are those that all missing parts need."""
         from fivelenses.checkpoints.finetuning import environment
         from fivelenses.inputs import check_inputs
 
         if not self.checked:
             check_inputs(self.settings, self.log)
             self.checked = True
-        # All groups at once, so that small models train side by side.
-        self._prepared([one for other in groups for one in other])
+        self._prepared(models)
         name, device, checkpoints = function.__name__, self.settings.device, self._prepared(group)
         others = {"checkpoints": checkpoints, "device": None if device == "auto" else device, "log": self.log}
         taken = inspect.signature(function).parameters
