@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from fivelenses import records
+from fivelenses import judging, records
 
 LENSES = {"js": "attention", "svcca": "features", "rsa": "similarity", "weights": "weights"}
 UNITS = {"js": "{:.2f} nats", "svcca": "{:.2f}", "rsa": "{:.2f}", "weights": "{:.1%}"}
@@ -165,6 +165,7 @@ def picture(table: pd.DataFrame) -> str:
             empty = f'<text class="small" x="{left}" y="{top + HEIGHT}">not measured</text>\n'
             drawn += empty if rows.empty else panel(rows, left, top)
         words.append(f"{title}: {'; '.join(said(rows) for rows in panels.values() if not rows.empty)}")
+    tasks = judging.listed(map(judging.title, sorted(next(_of_chapter_1("all-mpnet-base-v2"))["task"].unique())))
     size = f"0 0 {LEFT + len(LENSES) * WIDTH} {TOP + len(ENCODERS) * ROW}"
     return (
         f'<figure class="lenses"><svg viewBox="{size}" role="img" aria-label="{". ".join(words)}." '
@@ -172,8 +173,8 @@ def picture(table: pd.DataFrame) -> str:
         "<figcaption>How much fine-tuning changes each layer, from the first (left) to the last, under four lenses. "
         "The number below is the highest bar. Lines across the bars are controls without a task: weights moved "
         "as far at random, and in the last column a training on shuffled labels. Means over tasks and seeds: toy BERTs "
-        "of chapter 7, weights of the others of chapter 4, all-mpnet's attention and features of chapter 1 (MNLI "
-        "and SST-2) and its similarity of chapter 5 (MNLI and parsing), all else of chapters 5 and 6. Attention is a "
+        "of chapter 7, weights of the others of chapter 4, all-mpnet's attention and features of chapter 1 "
+        f"({tasks}) and its similarity of chapter 5 (MNLI and parsing), all else of chapters 5 and 6. Attention is a "
         "divergence, features an SVCCA distance, similarity 1 − RSA, and weights a share of their length.</figcaption>"
         "</figure>"
     )
